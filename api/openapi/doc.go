@@ -1,0 +1,3 @@
+// Package openapi holds the generated OpenAPI definitions of our kinds and of the apimachinery types that
+// they use; kubectl explain and server-side apply live on it.
+package openapi

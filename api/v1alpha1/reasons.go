@@ -1,0 +1,95 @@
+package v1alpha1
+
+// Reasons of an Operation's Succeeded condition, beside those of the engines (controllers/engine), which are
+// used as they are.
+const (
+	// ReasonPending: accepted, waits for its turn.
+	ReasonPending = "Pending"
+	// ReasonRunning: the attempt is recorded and the tool runs.
+	ReasonRunning = "Running"
+	// ReasonSucceeded: the call did what it was asked.
+	ReasonSucceeded = "Succeeded"
+	// ReasonRecoveredAfterCrash: the daemon died before the answer, and the file has the planned revision.
+	ReasonRecoveredAfterCrash = "RecoveredAfterCrash"
+	// ReasonNotStarted: the daemon died before any effect; the same call with the same key runs now.
+	ReasonNotStarted = "NotStarted"
+	// ReasonOutcomeUncertain: the daemon died while the effect may have been under way.
+	ReasonOutcomeUncertain = "OutcomeUncertain"
+	// ReasonFileBusy: another call held the file for too long.
+	ReasonFileBusy = "FileBusy"
+	// ReasonCancelled: ended on request.
+	ReasonCancelled = "Cancelled"
+	// ReasonWorkspaceExpired: the workspace is unknown, closed or closing.
+	ReasonWorkspaceExpired = "WorkspaceExpired"
+	// ReasonStoreUnavailable: the outcome could not be recorded, so nothing was started.
+	ReasonStoreUnavailable = "StoreUnavailable"
+	// ReasonInternalError: a fault of the daemon itself.
+	ReasonInternalError = "InternalError"
+)
+
+// Codes of the contract that clients see in structuredContent.code.
+const (
+	CodeInvalidArguments   = "INVALID_ARGUMENTS"
+	CodeUnknownTool        = "UNKNOWN_TOOL"
+	CodeBridgeStopped      = "BRIDGE_STOPPED"
+	CodeWorkspaceExpired   = "WORKSPACE_EXPIRED"
+	CodeInvalidWorkspace   = "INVALID_WORKSPACE"
+	CodeInvalidProjectRoot = "INVALID_PROJECT_ROOT"
+	CodeProjectNotFound    = "PROJECT_NOT_FOUND"
+	CodeThreadNotFound     = "THREAD_NOT_FOUND"
+	CodeThreadConflict     = "THREAD_CONFLICT"
+	CodeWorkspaceLimit     = "WORKSPACE_LIMIT"
+	CodeRunActive          = "RUN_ACTIVE"
+	CodeRunConflict        = "RUN_CONFLICT"
+	CodeRunFinished        = "RUN_FINISHED"
+	CodeWorkActive         = "WORK_ACTIVE"
+	CodeRequestKeyConflict = "REQUEST_KEY_CONFLICT"
+	CodeOutcomeUncertain   = "OUTCOME_UNCERTAIN"
+	CodeRecordedOutcome    = "RECORDED_OUTCOME"
+	CodeRevisionConflict   = "REVISION_CONFLICT"
+	CodeFileBusy           = "FILE_BUSY"
+	CodeInvalidPath        = "INVALID_PATH"
+	CodeUnsupportedFile    = "UNSUPPORTED_FILE"
+	CodeFileTooLarge       = "FILE_TOO_LARGE"
+	CodeSkillNotFound      = "SKILL_NOT_FOUND"
+	CodeCommandFailed      = "COMMAND_FAILED"
+	CodeCommandTimeout     = "COMMAND_TIMEOUT"
+	CodeCommandCancelled   = "COMMAND_CANCELLED"
+	CodeExecutionFailed    = "EXECUTION_FAILED"
+)
+
+var codeOfReason = map[string]string{
+	"RevisionConflict":        CodeRevisionConflict,
+	"InvalidPath":             CodeInvalidPath,
+	"UnsupportedFile":         CodeUnsupportedFile,
+	"FileTooLarge":            CodeFileTooLarge,
+	"SkillNotFound":           CodeSkillNotFound,
+	"ExitedNonZero":           CodeCommandFailed,
+	"KilledBySignal":          CodeCommandFailed,
+	"SpawnFailed":             CodeCommandFailed,
+	"TimedOut":                CodeCommandTimeout,
+	"InvalidTimeout":          CodeInvalidArguments,
+	ReasonFileBusy:            CodeFileBusy,
+	ReasonOutcomeUncertain:    CodeOutcomeUncertain,
+	ReasonWorkspaceExpired:    CodeWorkspaceExpired,
+	ReasonStoreUnavailable:    CodeExecutionFailed,
+	ReasonNotStarted:          CodeExecutionFailed,
+	ReasonInternalError:       CodeExecutionFailed,
+	ReasonRecoveredAfterCrash: "",
+	ReasonSucceeded:           "",
+}
+
+// CodeFor returns the contract's code for the reason of a failed call of a tool. Every reason that is not in
+// the table is an EXECUTION_FAILED, so that clients of the reference understand it.
+func CodeFor(tool Tool, reason string) string {
+	if reason == ReasonCancelled {
+		if tool.ReadOnly() {
+			return CodeExecutionFailed
+		}
+		return CodeCommandCancelled
+	}
+	if code, ok := codeOfReason[reason]; ok {
+		return code
+	}
+	return CodeExecutionFailed
+}
