@@ -1,0 +1,222 @@
+// Package exchange hands what must never be stored from one side of the daemon to the other: the arguments of
+// a call on their way in, the text of its result on its way out, and the output of a command while it runs.
+//
+// It lives in memory only and is bounded. mcpserver puts arguments and takes results; the Operation reconciler
+// does the reverse; the API serves an operation's log and request from it. Both sides keep working when an
+// entry is missing: after a restart, or once it had to make room.
+package exchange
+
+import (
+	"container/list"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Bounds of the exchange.
+const (
+	// MaxArgumentBytes bounds the arguments of all calls under way together.
+	MaxArgumentBytes = 256 << 20
+	// MaxReplays is the number of full results of keyed calls that are kept for replay.
+	MaxReplays = 64
+	// MaxReplayBytes bounds those results together.
+	MaxReplayBytes = 64 << 20
+	// maxAnswers and maxAnswerBytes bound the results of read-only calls that nobody has taken yet.
+	maxAnswers     = 1024
+	maxAnswerBytes = 64 << 20
+)
+
+// ErrFull is returned when the arguments of the calls under way fill the exchange.
+var ErrFull = errors.New("too many large calls are under way; wait for one to finish and try again")
+
+// Image is one image block of a result.
+type Image struct {
+	MIMEType string
+	Data     []byte
+}
+
+// Result is what a call answers beside what its Operation's status records.
+type Result struct {
+	// Text is the complete text for the assistant; for a failure, what went wrong and what to do next.
+	Text string
+	// Images follow the text.
+	Images []Image
+	// Details is the tool's own metadata, encoded; nil when there is none.
+	Details json.RawMessage
+	// Path is the resolved path that the answer names.
+	Path string
+	// Fields are further members of structuredContent.
+	Fields map[string]any
+	// ElapsedMillis is how long the tool ran, in milliseconds by the monotonic clock.
+	ElapsedMillis int64
+}
+
+func (r *Result) size() int64 {
+	n := int64(len(r.Text) + len(r.Details) + len(r.Path) + 512)
+	for _, i := range r.Images {
+		n += int64(len(i.Data))
+	}
+	return n
+}
+
+// Output is the live output of a running command. Implementations are safe for concurrent use.
+type Output interface {
+	// Read returns the text from cursor on, at most max bytes of it, where to go on, and how many bytes
+	// after cursor are no longer kept.
+	Read(cursor int64, max int) (text string, next, missed int64)
+	// Wait blocks until there is output after cursor, the command is over or ctx is done.
+	Wait(ctx context.Context, cursor int64) error
+}
+
+// Exchange is safe for concurrent use. The zero value is not usable; call New.
+type Exchange struct {
+	mu        sync.Mutex
+	arguments map[string]json.RawMessage
+	argBytes  int64
+	replays   *cache // keyed calls, kept for replay
+	answers   *cache // read-only calls, kept until taken
+	outputs   map[types.UID]Output
+}
+
+// New returns an empty exchange.
+func New() *Exchange {
+	return &Exchange{
+		arguments: map[string]json.RawMessage{},
+		replays:   newCache(MaxReplays, MaxReplayBytes),
+		answers:   newCache(maxAnswers, maxAnswerBytes),
+		outputs:   map[types.UID]Output{},
+	}
+}
+
+// PutArguments keeps the arguments of a call and returns the reference under which the call's Operation names
+// them. It returns ErrFull when there is no room.
+func (x *Exchange) PutArguments(arguments json.RawMessage) (ref string, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := int64(len(arguments))
+	if x.argBytes+n > MaxArgumentBytes {
+		return "", ErrFull
+	}
+	ref = uuid.NewString()
+	x.arguments[ref] = arguments
+	x.argBytes += n
+	return ref, nil
+}
+
+// Arguments returns the arguments under a reference, if they are still here.
+func (x *Exchange) Arguments(ref string) (json.RawMessage, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	a, ok := x.arguments[ref]
+	return a, ok
+}
+
+// DropArguments forgets the arguments under a reference. It is harmless to repeat.
+func (x *Exchange) DropArguments(ref string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.argBytes -= int64(len(x.arguments[ref]))
+	delete(x.arguments, ref)
+}
+
+// PutReplay keeps the full result of a keyed call for its answer and for replays.
+func (x *Exchange) PutReplay(uid types.UID, r *Result) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.replays.put(uid, r)
+}
+
+// Replay returns the full result of a keyed call, if it is still here, and marks it as used.
+func (x *Exchange) Replay(uid types.UID) (*Result, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.replays.get(uid)
+}
+
+// PutAnswer keeps the result of a read-only call until it is taken.
+func (x *Exchange) PutAnswer(uid types.UID, r *Result) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.answers.put(uid, r)
+}
+
+// TakeAnswer returns the result of a read-only call and forgets it.
+func (x *Exchange) TakeAnswer(uid types.UID) (*Result, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r, ok := x.answers.get(uid)
+	x.answers.drop(uid)
+	return r, ok
+}
+
+// PutOutput publishes the live output of a command.
+func (x *Exchange) PutOutput(uid types.UID, o Output) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.outputs[uid] = o
+}
+
+// Output returns the live output of a command that runs.
+func (x *Exchange) Output(uid types.UID) (Output, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o, ok := x.outputs[uid]
+	return o, ok
+}
+
+// DropOutput forgets the live output of a command.
+func (x *Exchange) DropOutput(uid types.UID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.outputs, uid)
+}
+
+// cache keeps results, least recently used first to go, bounded in number and in bytes.
+type cache struct {
+	maxEntries      int
+	maxBytes, bytes int64
+	order           *list.List // of *cacheEntry, most recently used in front
+	byUID           map[types.UID]*list.Element
+}
+
+type cacheEntry struct {
+	uid    types.UID
+	result *Result
+}
+
+func newCache(maxEntries int, maxBytes int64) *cache {
+	return &cache{maxEntries: maxEntries, maxBytes: maxBytes, order: list.New(), byUID: map[types.UID]*list.Element{}}
+}
+
+func (c *cache) put(uid types.UID, r *Result) {
+	c.drop(uid)
+	c.byUID[uid] = c.order.PushFront(&cacheEntry{uid, r})
+	c.bytes += r.size()
+	// The newest result always stays: its caller waits for it.
+	for c.order.Len() > 1 && (c.order.Len() > c.maxEntries || c.bytes > c.maxBytes) {
+		c.drop(c.order.Back().Value.(*cacheEntry).uid)
+	}
+}
+
+func (c *cache) get(uid types.UID) (*Result, bool) {
+	e, ok := c.byUID[uid]
+	if !ok {
+		return nil, false
+	}
+	c.order.MoveToFront(e)
+	return e.Value.(*cacheEntry).result, true
+}
+
+func (c *cache) drop(uid types.UID) {
+	e, ok := c.byUID[uid]
+	if !ok {
+		return
+	}
+	c.bytes -= e.Value.(*cacheEntry).result.size()
+	c.order.Remove(e)
+	delete(c.byUID, uid)
+}
