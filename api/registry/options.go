@@ -1,0 +1,35 @@
+package registry
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/client-go/tools/cache"
+)
+
+// restOptions gives the generic registry our store in place of etcd.
+type restOptions struct {
+	open    OpenFunc
+	backend Backend
+}
+
+// GetRESTOptions implements generic.RESTOptionsGetter.
+func (r restOptions) GetRESTOptions(gr schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
+	return generic.RESTOptions{
+		StorageConfig:           &storagebackend.ConfigForResource{GroupResource: gr},
+		Decorator:               r.decorate,
+		DeleteCollectionWorkers: 1,
+		EnableGarbageCollection: false,
+		ResourcePrefix:          r.backend.ResourcePrefix,
+	}, nil
+}
+
+func (r restOptions) decorate(_ *storagebackend.ConfigForResource, _ string, _ func(runtime.Object) (string, error),
+	_, _ func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers,
+) (storage.Interface, factory.DestroyFunc, error) {
+	s, err := r.open(r.backend)
+	return s, func() {}, err
+}

@@ -1,0 +1,27 @@
+// Package crd embeds the generated CustomResourceDefinitions, the one place where columns, short names and
+// categories of the kinds are stated.
+package crd
+
+import (
+	"embed"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed bases/*.yaml
+var bases embed.FS
+
+// Load returns the definition of a resource by its plural name.
+func Load(plural string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	b, err := bases.ReadFile("bases/rigbridge.dev_" + plural + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("no definition of %s: %w", plural, err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(b, crd); err != nil {
+		return nil, fmt.Errorf("definition of %s: %w", plural, err)
+	}
+	return crd, nil
+}
