@@ -405,3 +405,6 @@ func FreePort() (int, error) {
 	}
 	return 0, errors.New("no free port between 20000 and 32000")
 }
+
+// Binary is the path of the program.
+func (d *Daemon) Binary() string { return d.opts.Binary }

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rigbridge/rigbridge/controllers/engine/enginetest"
+	"github.com/rigbridge/rigbridge/hack/e2e/daemon"
+)
+
+// TestGolden runs the vectors of the seven tools through MCP. Cases that depend on the server's HOME,
+// TMPDIR or environment get a daemon of their own; all others share one.
+func TestGolden(t *testing.T) {
+	shared := daemon.Start(t, daemon.Options{})
+	for _, tool := range []string{"read", "ls", "find", "grep", "write", "edit", "bash"} {
+		for _, c := range enginetest.Load(t, tool) {
+			if c.Via != "rig" {
+				continue
+			}
+			t.Run(c.ID, func(t *testing.T) { runCase(t, shared, c) })
+		}
+	}
+}
+
+func runCase(t *testing.T, shared *daemon.Daemon, c enginetest.Case) {
+	if c.HasTag("needs-root") && os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	if len(c.Other) > 0 {
+		t.Skip("informative: other versions of the reference's search programs answer differently")
+	}
+	w := c.Setup(t)
+	d := shared
+	if ownServer(t, c) {
+		d = daemon.Start(t, daemon.Options{Home: w.Home, Env: serverEnv(c, w)})
+	}
+	client := d.Client()
+	workspace := client.Open(t, c.WorkDir(w))
+	defer client.OK(t, "workspace_close", daemon.Args{"workspace_id": workspace})
+	args := completed(t, c, w, workspace)
+	began := time.Now()
+	r := callCase(t, client, c, args)
+	if limit := time.Duration(c.Control.MaxElapsedMS) * time.Millisecond; limit > 0 && time.Since(began) > limit {
+		t.Errorf("took %v, the vector allows %v", time.Since(began), limit)
+	}
+	time.Sleep(time.Duration(c.Control.SettleMS) * time.Millisecond)
+	c.Check(t, w, answered(w, r))
+}
+
+// ownServer says whether the case looks at the server's own environment or home.
+func ownServer(t *testing.T, c enginetest.Case) bool {
+	files, err := json.Marshal(c.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := string(files) + string(c.Args)
+	for _, sign := range []string{"HOME", "TMP", "~", ".config"} {
+		if strings.Contains(world, sign) {
+			return true
+		}
+	}
+	return len(c.Env) > 0
+}
+
+func serverEnv(c enginetest.Case, w *enginetest.World) []string {
+	env := []string{"TMPDIR=" + w.Tmp, "XDG_CONFIG_HOME=" + filepath.Join(w.Home, ".config"), "LANG=C.UTF-8"}
+	for name, value := range c.Env {
+		env = append(env, name+"="+w.Expand(value))
+	}
+	return env
+}
+
+// completed adds what every call through the bridge needs besides the tool's own arguments.
+func completed(t *testing.T, c enginetest.Case, w *enginetest.World, workspace string) daemon.Args {
+	args := daemon.Args(c.Arguments(t, w))
+	if args == nil {
+		args = daemon.Args{}
+	}
+	args["workspace_id"] = workspace
+	switch c.Tool {
+	case "write", "edit":
+		if _, given := args["expected_revision"]; !given {
+			path, _ := args["path"].(string)
+			args["expected_revision"] = enginetest.Revision(absolute(c, w, path))
+		}
+		fallthrough
+	case "bash":
+		args["request_key"] = daemon.Key()
+	}
+	return args
+}
+
+func absolute(c enginetest.Case, w *enginetest.World, path string) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		return w.Home + rest
+	}
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(c.WorkDir(w), path)
+}
+
+// callCase calls the tool and, where the vector says so, cancels it meanwhile.
+func callCase(t *testing.T, client *daemon.Client, c enginetest.Case, args daemon.Args) daemon.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	if c.Control.AbortAfterMS > 0 {
+		if args["request_key"] == nil {
+			t.Fatalf("the vector cancels %s, which has no key", c.Tool)
+		}
+		timer := time.AfterFunc(time.Duration(c.Control.AbortAfterMS)*time.Millisecond, func() {
+			if _, err := client.Call(ctx, "operation_cancel", daemon.Args{"workspace_id": args["workspace_id"], "request_key": args["request_key"]}); err != nil {
+				t.Errorf("cancel: %v", err)
+			}
+		})
+		defer timer.Stop()
+	}
+	r, err := client.Call(ctx, c.Tool, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// answered turns a result into the harness's form. The full-output file lies in the state directory, not
+// in the temporary one, so its path is replaced by the reference's form wherever it is named.
+func answered(w *enginetest.World, r daemon.Result) enginetest.Got {
+	got := enginetest.Got{IsError: r.IsError, Text: r.Text(), Structured: r.Structured}
+	for _, b := range r.Content {
+		if b.Type == "image" {
+			got.Images = append(got.Images, enginetest.GotImage{MimeType: b.MIMEType, Data: b.Data})
+		}
+	}
+	details, _ := r.Structured["details"].(map[string]any)
+	got.FullOutputPath, _ = details["fullOutputPath"].(string)
+	if got.FullOutputPath != "" {
+		as := filepath.Join(w.Tmp, "pi-bash-0123456789abcdef.log")
+		got.Text = strings.ReplaceAll(got.Text, got.FullOutputPath, as)
+		details["fullOutputPath"] = as
+	}
+	return got
+}
