@@ -628,37 +628,39 @@ func (w *World) checkChanges(t *testing.T, want []Change) {
 	}
 }
 
+// snapshot records what lies below the root, the temporary directory aside.
 func (w *World) snapshot(t *testing.T) map[string]entry {
 	t.Helper()
 	out := map[string]entry{}
-	for _, top := range []string{w.Cwd, w.Home} {
-		must(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || path == top {
-				return nil
-			}
-			info, err := d.Info()
-			if err != nil {
-				return nil
-			}
-			st := info.Sys().(*syscall.Stat_t)
-			e := entry{mode: fmt.Sprintf("%04o", st.Mode&0o7777)}
-			switch {
-			case d.IsDir():
-				e.kind = "dir"
-			case d.Type()&fs.ModeSymlink != 0:
-				e.kind, e.mode = "symlink", ""
-				e.link, _ = os.Readlink(path)
-			case d.Type().IsRegular() && st.Size < 64<<20:
-				e.kind = "file"
-				b, _ := os.ReadFile(path)
-				e.sum = sum(b)
-			default:
-				e.kind = d.Type().String()
-			}
-			out[path] = e
+	must(t, filepath.WalkDir(w.Root, func(path string, d fs.DirEntry, err error) error {
+		if path == w.Tmp {
+			return fs.SkipDir
+		}
+		if err != nil || path == w.Root || path == w.Cwd || path == w.Home {
 			return nil
-		}))
-	}
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		e := entry{mode: fmt.Sprintf("%04o", st.Mode&0o7777)}
+		switch {
+		case d.IsDir():
+			e.kind = "dir"
+		case d.Type()&fs.ModeSymlink != 0:
+			e.kind, e.mode = "symlink", ""
+			e.link, _ = os.Readlink(path)
+		case d.Type().IsRegular() && st.Size < 64<<20:
+			e.kind = "file"
+			b, _ := os.ReadFile(path)
+			e.sum = sum(b)
+		default:
+			e.kind = d.Type().String()
+		}
+		out[path] = e
+		return nil
+	}))
 	return out
 }
 
