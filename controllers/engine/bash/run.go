@@ -1,0 +1,168 @@
+package bash
+
+import (
+	"context"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rigbridge/rigbridge/controllers/engine/process"
+)
+
+// Times after the end of the shell.
+const (
+	// silence is how long the pipes may say nothing before the command counts as over.
+	silence = 100 * time.Millisecond
+	// chatter is how long background children that go on writing are listened to.
+	chatter = time.Second
+	// settling is how long a child that has closed its output may take to end before it counts as left over.
+	settling = 50 * time.Millisecond
+	// drainPause slows the reading of what a background child writes without pause after the command ended.
+	drainPause = 10 * time.Millisecond
+)
+
+const chunkSize = 64 << 10
+
+var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
+
+// pump reads one stream until nobody can write to it any more. A buffer is held only while there is something
+// to read. After the end of the command it goes on reading, so that nobody dies of a closed pipe.
+func (c *Command) pump(stream int) {
+	f := c.streams[stream]
+	defer func() {
+		c.output.end(stream)
+		f.Close()
+		if c.open.Add(-1) == 0 {
+			close(c.drained)
+		}
+	}()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	for {
+		var buf *[chunkSize]byte
+		var n int
+		var rerr error
+		err := raw.Read(func(fd uintptr) bool {
+			buf = chunks.Get().(*[chunkSize]byte)
+			n, rerr = readFD(int(fd), buf[:])
+			if rerr == syscall.EAGAIN {
+				chunks.Put(buf)
+				return false
+			}
+			return true
+		})
+		if err != nil { // buf may be back in the pool
+			return
+		}
+		kept := n <= 0 || c.output.take(stream, buf[:n])
+		chunks.Put(buf)
+		if rerr != nil || n <= 0 {
+			return
+		}
+		if !kept && n == chunkSize {
+			time.Sleep(drainPause)
+		}
+	}
+}
+
+func readFD(fd int, p []byte) (int, error) {
+	for {
+		n, err := syscall.Read(fd, p)
+		if err != syscall.EINTR {
+			return n, err
+		}
+	}
+}
+
+// run follows the command to its end.
+func (c *Command) run() {
+	c.family.Await()
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	state, err := c.family.Reap()
+	c.quiet()
+	left := c.survivors()
+	c.output.close()
+	c.outcome = c.conclude(state, err, left)
+	close(c.done)
+}
+
+// quiet waits until both streams have ended, or have been silent, or the time for chatter is over.
+func (c *Command) quiet() {
+	over := time.NewTimer(chatter)
+	defer over.Stop()
+	for size := c.output.seen(); ; {
+		select {
+		case <-c.drained:
+			return
+		case <-over.C:
+			return
+		case <-c.halted:
+			<-c.stopped
+			select { // what is in the pipes still counts
+			case <-c.drained:
+			case <-time.After(silence):
+			}
+			return
+		case <-time.After(silence):
+			now := c.output.seen()
+			if now == size && !c.unread() {
+				return
+			}
+			size = now
+		}
+	}
+}
+
+// unread says whether something lies in the pipes, as on a machine too busy to let the readers run.
+func (c *Command) unread() bool {
+	waiting := false
+	for _, f := range c.streams {
+		raw, err := f.SyscallConn()
+		if err != nil {
+			continue
+		}
+		raw.Control(func(fd uintptr) { //nolint:errcheck // closed: nothing waits
+			ask := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+			n, err := unix.Poll(ask, 0)
+			waiting = waiting || err == nil && n > 0 && ask[0].Revents&unix.POLLIN != 0
+		})
+	}
+	return waiting
+}
+
+// survivors lists what the command left running, after a short wait for what is just ending.
+func (c *Command) survivors() []process.Info {
+	deadline := time.Now().Add(settling)
+	for pause := time.Millisecond; ; pause *= 2 {
+		select {
+		case <-c.halted:
+			<-c.stopped
+		default:
+		}
+		left := c.family.Survivors()
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left
+		}
+		time.Sleep(pause)
+	}
+}
+
+// halt stops the family, once and in the background.
+func (c *Command) halt() {
+	c.haltOnce.Do(func() {
+		close(c.halted)
+		go func() {
+			defer close(c.stopped)
+			c.family.Stop(context.Background()) //nolint:errcheck // what could not be stopped is listed as left over
+		}()
+	})
+}

@@ -1,0 +1,132 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// Family is a command that was started here, with all its descendants.
+type Family struct {
+	pgid int
+	id   identity
+	cmd  *exec.Cmd // nil unless ours
+	// ours is set for a family that this process started.
+	ours   bool
+	reaped atomic.Bool
+	gone   atomic.Bool
+}
+
+// families holds what this process started, so that the reaper leaves leaders to their owner and Group knows
+// leftovers that cleared their environment.
+type families struct {
+	// starting is held shared from before a fork until the child is registered.
+	starting sync.RWMutex
+	mu       sync.Mutex
+	leaders  map[int]bool
+	byStart  map[string]*Family
+}
+
+var registry = families{leaders: map[int]bool{}, byStart: map[string]*Family{}}
+
+func (r *families) family(start string) *Family {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byStart[start]
+}
+
+func (r *families) leads(pid int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leaders[pid]
+}
+
+func (r *families) add(f *Family) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaders[f.pgid] = true
+	r.byStart[f.StartTime()] = f
+}
+
+// Start starts cmd as the leader of a session and process group of its own, with a marker in its environment.
+// cmd.Env must be set. Its output must go to files: nothing waits for copying. The caller must call Await and
+// then Reap.
+func Start(cmd *exec.Cmd) (*Family, error) {
+	f := &Family{cmd: cmd, ours: true, id: identity{boot: bootID(), marker: newMarker()}}
+	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], MarkerVariable+"="+f.id.marker)
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid = true
+	registry.starting.RLock()
+	defer registry.starting.RUnlock()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	f.pgid = cmd.Process.Pid
+	if leader, ok := inspect(f.pgid); ok { // also of a zombie, and it is one at most until Reap
+		f.id.began = leader.began
+	}
+	registry.add(f)
+	return f, nil
+}
+
+// PGID returns the number of the leader, of its group and of its session.
+func (f *Family) PGID() int { return f.pgid }
+
+// StartTime returns the opaque text by which Group, Alive and Stop know the family again, also in a later
+// process. It holds no secret and is at most 96 bytes long.
+func (f *Family) StartTime() string { return f.id.String() }
+
+// Await returns when the leader has ended. Its number stays reserved until Reap.
+func (f *Family) Await() { awaitExit(f.pgid) }
+
+// Reap waits for the leader and returns how it ended.
+func (f *Family) Reap() (*os.ProcessState, error) {
+	err := f.cmd.Wait()
+	registry.mu.Lock()
+	delete(registry.leaders, f.pgid)
+	registry.mu.Unlock()
+	f.reaped.Store(true)
+	if f.cmd.ProcessState == nil {
+		return nil, fmt.Errorf("wait for pid %d: %w", f.pgid, err)
+	}
+	return f.cmd.ProcessState, nil
+}
+
+// Survivors lists what still runs of the family. After Reap it costs a few system calls when nothing does, if
+// this process is a subreaper.
+func (f *Family) Survivors() []Info {
+	if f.gone.Load() {
+		return nil
+	}
+	f.reapMembers()
+	if subreaper.Load() && syscall.Kill(-f.pgid, 0) == syscall.ESRCH && !adoptedSince(f.id.began) {
+		f.vanished()
+		return nil
+	}
+	return f.Members()
+}
+
+// vanished forgets a family that has no member left and so can never have one again.
+func (f *Family) vanished() {
+	if !f.ours || !f.reaped.Load() {
+		return
+	}
+	f.gone.Store(true)
+	registry.mu.Lock()
+	delete(registry.byStart, f.StartTime())
+	registry.mu.Unlock()
+}
+
+// reapMembers collects members of the group that became our children. The leader is left to Reap.
+func (f *Family) reapMembers() {
+	if f.reaped.Load() {
+		reapGroup(f.pgid)
+	}
+}
+
+var subreaper atomic.Bool
