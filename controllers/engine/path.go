@@ -35,6 +35,9 @@ func Canonical(path string) (string, error) {
 		return real, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
+		if _, serr := os.Stat(path); serr != nil {
+			err = serr // EvalSymlinks has no errno for too many links
+		}
 		return "", SystemError("resolve", path, err)
 	}
 	if st, lerr := os.Lstat(path); lerr == nil && st.Mode()&fs.ModeSymlink != 0 {

@@ -122,13 +122,13 @@ func (d *document) result(matches []match, after outcome) *engine.Result {
 	for i := range d.edits {
 		if d.normalised[i] {
 			details.Normalized = append(details.Normalized, i)
-			names = append(names, fmt.Sprintf("edits[%d] was ", i))
+			names = append(names, fmt.Sprintf("edits[%d]", i))
 		}
 	}
 	if len(names) > 0 {
 		subject := ""
 		if len(d.edits) > 1 {
-			subject = strings.Join(names, "and ")
+			subject = strings.Join(names, " and ") + " "
 		}
 		replace.Note(r, "("+subject+"matched after normalising quotes, dashes, blanks or compatibility characters; "+
 			"only the matched range was replaced, check the diff)")

@@ -123,6 +123,9 @@ func (v *view) compose(line []byte, offset int) {
 	for !it.Done() {
 		from, at := it.Pos(), len(v.text)
 		v.plain(it.Next())
+		for it.Pos() == from && !it.Done() { // a character may come in several pieces
+			v.plain(it.Next())
+		}
 		if !bytes.Equal(v.text[at:], line[from:it.Pos()]) {
 			v.add(at, offset+from, offset+it.Pos())
 		}
