@@ -1,0 +1,126 @@
+package transport
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// ClientInfo is the last that was heard of one client, so that a user can tell
+// a silent host from a broken bridge. Names are what clients say of themselves.
+type ClientInfo struct {
+	// Name and Version are the client's own (clientInfo); Name is empty until
+	// it has said one.
+	Name, Version string
+	// UserAgent is the HTTP header, or "stdio".
+	UserAgent string
+	// LastTime is when the last request arrived.
+	LastTime time.Time
+	// LastMethod is its JSON-RPC method, LastTool the tool if it was a call.
+	LastMethod, LastTool string
+	// Requests counts the messages since the daemon started.
+	Requests int64
+}
+
+const (
+	maxClients       = 64
+	maxNamedSessions = 1024
+	maxClientText    = 120
+)
+
+// clients keeps ClientInfo for the latest maxClients clients.
+type clients struct {
+	mu     sync.Mutex
+	now    func() time.Time
+	byID   map[clientID]*ClientInfo
+	names  map[string]mcp.Implementation // by session id
+	recent []string                      // sessions in names, oldest first
+}
+
+type clientID struct{ name, version, agent string }
+
+func newClients(now func() time.Time) *clients {
+	return &clients{now: now, byID: make(map[clientID]*ClientInfo), names: make(map[string]mcp.Implementation)}
+}
+
+// saw records a message and returns how the client calls itself.
+func (c *clients) saw(agent, session string, info *mcp.Implementation, msg message) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if info == nil {
+		if known, ok := c.names[session]; ok {
+			info = &known
+		} else {
+			info = &mcp.Implementation{}
+		}
+	}
+	id := clientID{clip(info.Name), clip(info.Version), clip(agent)}
+	one := c.byID[id]
+	if one == nil {
+		c.makeRoom()
+		one = &ClientInfo{Name: id.name, Version: id.version, UserAgent: id.agent}
+		c.byID[id] = one
+	}
+	one.LastTime, one.LastMethod, one.LastTool = c.now(), clip(msg.method), ""
+	if msg.call.Name != nil {
+		one.LastTool = clip(*msg.call.Name)
+	}
+	one.Requests++
+	return cmp.Or(id.name, id.agent)
+}
+
+// name remembers who opened a session.
+func (c *clients) name(session string, info mcp.Implementation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.names[session] = mcp.Implementation{Name: clip(info.Name), Version: clip(info.Version)}
+	c.recent = append(c.recent, session)
+	if len(c.recent) > maxNamedSessions {
+		delete(c.names, c.recent[0])
+		c.recent = c.recent[1:]
+	}
+}
+
+// makeRoom drops the client that was silent longest.
+func (c *clients) makeRoom() {
+	if len(c.byID) < maxClients {
+		return
+	}
+	var oldest clientID
+	var since time.Time
+	for id, one := range c.byID {
+		if since.IsZero() || one.LastTime.Before(since) {
+			oldest, since = id, one.LastTime
+		}
+	}
+	delete(c.byID, oldest)
+}
+
+// list returns a copy, the latest first.
+func (c *clients) list() []ClientInfo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]ClientInfo, 0, len(c.byID))
+	for _, one := range c.byID {
+		out = append(out, *one)
+	}
+	slices.SortFunc(out, func(a, b ClientInfo) int {
+		return cmp.Or(b.LastTime.Compare(a.LastTime), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UserAgent, b.UserAgent))
+	})
+	return out
+}
+
+// clip bounds text that a client chose, at a character boundary.
+func clip(s string) string {
+	if len(s) <= maxClientText {
+		return s
+	}
+	cut := maxClientText
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut]
+}
