@@ -1,0 +1,62 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// pidFile is badger's own name for it, so that its tools agree with us.
+const pidFile = "LOCK"
+
+// dirLock is badger's directory lock, taken by us because the logs are examined
+// before badger may touch them: flock on the directory plus an advisory file
+// with the process id. The kernel drops it when the process dies.
+type dirLock struct {
+	dir *os.File
+}
+
+func lockDir(path string) (*dirLock, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the object store: %w", err)
+	}
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = dir.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &LockedError{Dir: path, PID: readPID(path)}
+		}
+		return nil, fmt.Errorf("lock the object store %s: %w", path, err)
+	}
+	pid := []byte(strconv.Itoa(os.Getpid()) + "\n")
+	if err := os.WriteFile(filepath.Join(path, pidFile), pid, 0o600); err != nil {
+		_ = dir.Close()
+		return nil, fmt.Errorf("lock the object store %s: %w", path, err)
+	}
+	return &dirLock{dir: dir}, nil
+}
+
+func readPID(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, pidFile))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+func (l *dirLock) release() error {
+	if l == nil {
+		return nil
+	}
+	err := os.Remove(filepath.Join(l.dir.Name(), pidFile))
+	return errors.Join(err, l.dir.Close())
+}

@@ -1,0 +1,391 @@
+package storage
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage"
+)
+
+// read returns the version of key valid at rev; ok is false if there is none.
+// The caller has entered the DB.
+func (db *DB) read(key string, rev uint64) (r record, ok bool, err error) {
+	if r, ok := db.memory.get(key, rev); ok && !r.deleted {
+		return r, true, nil
+	}
+	if db.disk == nil {
+		return record{}, false, nil
+	}
+	txn := db.disk.NewTransactionAt(rev, false)
+	defer txn.Discard()
+	item, err := txn.Get([]byte(key))
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return record{}, false, nil
+	}
+	if err == nil {
+		r = record{key: key, rev: item.Version()}
+		r.value, err = item.ValueCopy(nil)
+	}
+	if err != nil {
+		return record{}, false, fmt.Errorf("read %s from the object store: %w", key, err)
+	}
+	return r, true, nil
+}
+
+// prefixEnd returns the first key after all keys that start with prefix, which
+// ends in a slash.
+func prefixEnd(prefix string) string {
+	return prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1)
+}
+
+// scan calls fn for the objects under prefix as of rev, from key from on, in
+// key order across both tiers, until fn returns false. hint is how many it will
+// want. The caller has entered the DB.
+func (st *store) scan(prefix, from string, rev uint64, hint int, fn func(record) (bool, error)) error {
+	db, end := st.db, prefixEnd(prefix)
+	disk := func() (record, error) { return record{}, nil }
+	if db.disk != nil {
+		txn := db.disk.NewTransactionAt(rev, false)
+		defer txn.Discard()
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix), PrefetchValues: hint > 1, PrefetchSize: min(hint, 100)})
+		defer it.Close()
+		it.Seek([]byte(from))
+		disk = func() (record, error) { return diskRecord(it) }
+	}
+	if err := st.readable(rev); err != nil { // after the iterator: compaction cannot take from it any more
+		return err
+	}
+	d, err := disk()
+	m, inMemory := db.memory.next(from, end, rev)
+	for err == nil && (d.key != "" || inMemory) {
+		var r record
+		if inMemory && (d.key == "" || m.key < d.key) {
+			r = m
+			m, inMemory = db.memory.next(r.key+"\x00", end, rev)
+		} else {
+			r = d
+			d, err = disk()
+			if err != nil {
+				break
+			}
+		}
+		if more, err := fn(r); err != nil || !more {
+			return err
+		}
+	}
+	return err
+}
+
+// diskRecord returns what it points at and moves it on; a record without a key
+// is the end.
+func diskRecord(it *badger.Iterator) (record, error) {
+	if !it.Valid() {
+		return record{}, nil
+	}
+	item := it.Item()
+	r := record{key: string(item.Key()), rev: item.Version()}
+	value, err := item.ValueCopy(nil)
+	if err != nil {
+		return record{}, fmt.Errorf("read %s from the object store: %w", r.key, err)
+	}
+	r.value = value
+	it.Next()
+	return r, nil
+}
+
+// errCompacted says that a revision lies below the floor.
+var errCompacted = errors.New("the revision is too old")
+
+func (st *store) readable(rev uint64) error {
+	if rev < st.stream.floor() {
+		return errCompacted
+	}
+	return nil
+}
+
+// page returns up to limit objects at revision rev from key from on, and
+// whether there are more.
+func (st *store) page(key, from string, rev uint64, recursive bool, limit int) (found []record, more bool, err error) {
+	if err := st.db.enter(); err != nil {
+		return nil, false, err
+	}
+	defer st.db.leave()
+	if !recursive {
+		r, ok, err := st.db.read(key, rev)
+		if err == nil {
+			err = st.readable(rev)
+		}
+		if ok && err == nil {
+			found = append(found, r)
+		}
+		return found, false, tooOldForWatch(err)
+	}
+	err = st.scan(key, from, rev, limit, func(r record) (bool, error) {
+		if len(found) == limit {
+			more = true
+			return false, nil
+		}
+		found = append(found, r)
+		return true, nil
+	})
+	return found, more, tooOldForWatch(err)
+}
+
+func tooOldForWatch(err error) error {
+	if errors.Is(err, errCompacted) {
+		return errTooOld
+	}
+	return err
+}
+
+// history returns the events w wants after since, read back from both tiers,
+// and the revision up to which they are complete.
+func (st *store) history(w *watcher, since uint64) (events []*event, upto uint64, err error) {
+	if err := st.db.enter(); err != nil {
+		return nil, 0, errStopped
+	}
+	defer st.db.leave()
+	upto = st.db.rev.Load()
+	changes := st.changes(w, since, upto)
+	if len(changes) > historyBatch {
+		changes = changes[:historyBatch]
+		upto = changes[historyBatch-1].rev
+	}
+	for _, c := range changes {
+		e, err := st.recall(c)
+		if err != nil {
+			return nil, 0, err
+		}
+		events = append(events, e)
+	}
+	if err := st.readable(since); err != nil {
+		return nil, 0, errTooOld
+	}
+	return events, upto, nil
+}
+
+// historyBatch bounds the memory of a watch that reads its past.
+const historyBatch = 256
+
+// changes lists the versions that w wants in (since, upto], in revision order,
+// without their values.
+func (st *store) changes(w *watcher, since, upto uint64) (found []record) {
+	end := w.key + "\x00"
+	if w.recursive {
+		end = prefixEnd(w.key)
+	}
+	st.db.memory.versions(w.key, end, since, upto, func(r record) {
+		found = append(found, record{key: r.key, rev: r.rev, deleted: r.deleted, memory: true})
+	})
+	if st.db.disk != nil {
+		txn := st.db.disk.NewTransactionAt(upto, false)
+		defer txn.Discard()
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(w.key), AllVersions: true, SinceTs: since})
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			item := it.Item()
+			if !w.recursive && !bytes.Equal(item.Key(), []byte(w.key)) || item.Version() <= since {
+				continue
+			}
+			found = append(found, record{key: string(item.Key()), rev: item.Version(), deleted: item.IsDeletedOrExpired()})
+		}
+	}
+	slices.SortFunc(found, func(a, b record) int { return cmp.Compare(a.rev, b.rev) })
+	return found
+}
+
+// recall rebuilds the event of a change.
+func (st *store) recall(c record) (*event, error) {
+	e := &event{rev: c.rev, key: c.key, memory: c.memory, kind: eventDeleted}
+	before, existed, err := st.db.read(c.key, c.rev-1)
+	if err != nil {
+		return nil, err
+	}
+	if existed {
+		e.prev = version{rev: before.rev, value: before.value}
+	}
+	if c.deleted {
+		return e, nil
+	}
+	now, _, err := st.db.read(c.key, c.rev)
+	if err != nil {
+		return nil, err
+	}
+	e.value, e.kind = now.value, eventAdded
+	if existed {
+		e.kind = eventModified
+	}
+	return e, nil
+}
+
+// GetList implements storage.Interface.
+func (st *store) GetList(ctx context.Context, key string, opts storage.ListOptions, listObj runtime.Object) error {
+	prefix, err := st.prepareKey(key, opts.Recursive)
+	if err != nil {
+		return err
+	}
+	items, err := meta.GetItemsPtr(listObj)
+	if err != nil {
+		return err
+	}
+	v, err := conversion.EnforcePtr(items)
+	if err != nil || v.Kind() != reflect.Slice {
+		return fmt.Errorf("the list has no slice of items: %w", err)
+	}
+	withRev, from, err := storage.ValidateListOptions(prefix, st.versioner, opts)
+	if err != nil {
+		return err
+	}
+	if err := st.db.enter(); err != nil {
+		return err
+	}
+	defer st.db.leave()
+	rev, err := st.listRevision(uint64(withRev), opts)
+	if err != nil {
+		return err
+	}
+	l := &listing{st: st, ctx: ctx, pred: opts.Predicate, items: v, newItem: itemFunc(listObj, v), errs: newListErrors()}
+	l.count = st.cfg.RemainingItemCount && opts.Predicate.Empty()
+	if err := l.collect(prefix, from, rev, opts.Recursive); err != nil {
+		return listError(err, opts, from, prefix)
+	}
+	next, remaining, err := storage.PrepareContinueToken(l.lastKey, prefix, int64(rev), l.seen, l.more, opts)
+	if err != nil {
+		return err
+	}
+	if !l.count {
+		remaining = nil
+	}
+	if v.IsNil() {
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	}
+	return st.versioner.UpdateList(listObj, rev, next, remaining)
+}
+
+// listRevision returns the revision a list reads at; exact is 0 for the newest.
+func (st *store) listRevision(exact uint64, opts storage.ListOptions) (uint64, error) {
+	current := st.db.rev.Load()
+	if exact == 0 {
+		if opts.Predicate.Continue == "" {
+			return current, st.checkMinimum(opts.ResourceVersion, current)
+		}
+		return current, nil
+	}
+	if exact > current {
+		return 0, storage.NewTooLargeResourceVersionError(exact, current, 0)
+	}
+	return exact, nil
+}
+
+// Messages of list errors, as clients of the Kubernetes API know them.
+const (
+	listTooOld     = "The resourceVersion for the provided list is too old."
+	continueTooOld = "The provided continue parameter is too old to display a consistent list result. " +
+		"You can start a new list without the continue parameter, or use the continue token in this response " +
+		"to retrieve the remainder of the results, which may then show changes made since the first part."
+)
+
+// listError turns a read below the floor into what a client can act on: a
+// paged list gets a token that goes on at the newest revision.
+func listError(err error, opts storage.ListOptions, from, prefix string) error {
+	if !errors.Is(err, errCompacted) {
+		return err
+	}
+	if opts.Predicate.Continue == "" {
+		return apierrors.NewResourceExpired(listTooOld)
+	}
+	expired := apierrors.NewResourceExpired(continueTooOld)
+	if token, err := storage.EncodeContinue(from, prefix, -1); err == nil {
+		expired.ErrStatus.ListMeta.Continue = token
+	}
+	return expired
+}
+
+// itemFunc returns how to make an item of the list.
+func itemFunc(list runtime.Object, items reflect.Value) func() runtime.Object {
+	if u, ok := list.(*unstructured.UnstructuredList); ok && u.GetAPIVersion() != "" {
+		return func() runtime.Object {
+			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion()}}
+		}
+	}
+	elem := items.Type().Elem()
+	return func() runtime.Object { return reflect.New(elem).Interface().(runtime.Object) }
+}
+
+// listing is a list under way.
+type listing struct {
+	st      *store
+	ctx     context.Context
+	pred    storage.SelectionPredicate
+	items   reflect.Value
+	newItem func() runtime.Object
+	errs    listErrors
+	count   bool // go on counting after the page is full
+
+	lastKey string // the last key that was looked at
+	seen    int64  // how many keys were, and would have been
+	more    bool   // there are keys after lastKey
+}
+
+func (l *listing) collect(key, from string, rev uint64, recursive bool) error {
+	st := l.st
+	if !recursive {
+		r, ok, err := st.db.read(key, rev)
+		if err == nil {
+			err = st.readable(rev)
+		}
+		if ok && err == nil {
+			_, err = l.add(r)
+		}
+		return errors.Join(err, l.errs.aggregate())
+	}
+	if from == "" {
+		from = key
+	}
+	hint := 100
+	if l.pred.Limit > 0 && l.pred.Empty() {
+		hint = int(min(l.pred.Limit+1, 100))
+	}
+	if err := st.scan(key, from, rev, hint, l.add); err != nil {
+		return err
+	}
+	return l.errs.aggregate()
+}
+
+// add takes the next object. It returns false when the list is complete.
+func (l *listing) add(r record) (bool, error) {
+	if l.pred.Limit > 0 && int64(l.items.Len()) >= l.pred.Limit {
+		l.more = true
+		l.seen++
+		return l.count, nil
+	}
+	if l.ctx.Err() != nil {
+		return false, storage.NewTimeoutError(r.key, "request did not complete within requested timeout")
+	}
+	l.lastKey = r.key
+	l.seen++
+	obj := l.newItem()
+	plain, _, err := l.st.unseal(l.ctx, r.key, r.value)
+	if err == nil {
+		err = l.st.decode(plain, obj, r.rev)
+	}
+	if err != nil {
+		return l.errs.add(r.key, err)
+	}
+	if ok, err := l.pred.Matches(obj); err == nil && ok {
+		l.items.Set(reflect.Append(l.items, reflect.ValueOf(obj).Elem()))
+	}
+	return true, nil
+}
