@@ -73,7 +73,8 @@ func crash(t *testing.T, d *daemon.Daemon, writers []*writer, after time.Duratio
 	var working sync.WaitGroup
 	for _, w := range writers {
 		working.Go(func() {
-			for ctx.Err() == nil && w.step(ctx, t) {
+			for alive := true; alive; {
+				alive = ctx.Err() == nil && w.step(ctx, t)
 			}
 		})
 	}

@@ -115,7 +115,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 }
 
 func TestClientReadsEventStreams(t *testing.T) {
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		io.WriteString(w, ": keep-alive\r\n\r\nid: 1\ndata:\n\n"+
 			"event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progress\":1}}\n\n"+

@@ -294,7 +294,7 @@ func (d *Daemon) Authorization() string {
 	return strings.TrimSpace(string(b))
 }
 
-// StateDir, Home and Dir are the directories in use; Dir is the working directory of the process.
+// StateDir is the daemon's state directory.
 func (d *Daemon) StateDir() string { return d.opts.StateDir }
 
 // Home is the daemon's HOME.
