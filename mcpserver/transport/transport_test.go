@@ -29,6 +29,7 @@ var key = bytes.Repeat([]byte("k"), 32)
 //	progress reports args.steps times, then answers
 //	hold     runs until it is cancelled or released, then tells the cause
 //	deaf     ignores cancellation until it is released
+//	big      answers with args.steps bytes
 //	panic    panics
 type rig struct {
 	*transport.Handler
@@ -104,6 +105,9 @@ func (r *rig) call(ctx context.Context, tool string, args json.RawMessage) *mcp.
 		r.started <- a.Name
 		<-r.release
 		return mcp.NewToolResultText("released")
+	case "big":
+		r.started <- a.Name
+		return mcp.NewToolResultText(strings.Repeat("x", a.Steps))
 	case "panic":
 		panic("secret")
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // GuardOptions say what a request needs to reach the guarded handler. What is
@@ -78,8 +79,14 @@ func admitted(r *http.Request, o GuardOptions) bool {
 	return o.Admit != nil && o.Admit(r)
 }
 
+// refusedBody is how long the body of a refused request may take to arrive.
+const refusedBody = 5 * time.Second
+
 // Refuse answers with a status and a JSON-RPC error object that is not cached.
 func Refuse(w http.ResponseWriter, status int, message string) {
+	// The HTTP server reads what is left of the body before it goes on; a
+	// stranger shall not hold the connection by not sending it.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusedBody))
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")

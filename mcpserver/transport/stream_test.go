@@ -1,0 +1,260 @@
+package transport_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/rigbridge/rigbridge/mcpserver/transport"
+)
+
+// streamed is a message on an event stream.
+type streamed struct {
+	Method string          `json:"method"`
+	ID     json.RawMessage `json:"id"`
+	Params struct {
+		Token    json.RawMessage `json:"progressToken"`
+		Progress float64         `json:"progress"`
+		Total    float64         `json:"total"`
+		Message  string          `json:"message"`
+	} `json:"params"`
+}
+
+// checkStream demands progress of one token only, growing to the last step,
+// and then the answer to id, and nothing more.
+func checkStream(data []string, id, token string, steps int) error {
+	if len(data) < 2 {
+		return fmt.Errorf("call %s: %d messages", id, len(data))
+	}
+	last := 0.0
+	for i, d := range data {
+		var m streamed
+		if err := json.Unmarshal([]byte(d), &m); err != nil {
+			return fmt.Errorf("call %s: %w", id, err)
+		}
+		if i == len(data)-1 {
+			if string(m.ID) != id {
+				return fmt.Errorf("call %s: last message is %s", id, d)
+			}
+			break
+		}
+		if m.Method != "notifications/progress" || string(m.Params.Token) != token || m.Params.Progress <= last {
+			return fmt.Errorf("call %s: message %d is %s after %g", id, i, d, last)
+		}
+		last = m.Params.Progress
+	}
+	if last != float64(steps) {
+		return fmt.Errorf("call %s: progress ended at %g of %d", id, last, steps)
+	}
+	return nil
+}
+
+func TestProgressStaysOnItsOwnStreamInOrder(t *testing.T) {
+	r := newRig(t, func(o *transport.Options) { o.ProgressInterval = time.Nanosecond })
+	session := r.open(t)
+	const calls, steps = 50, 40
+	var wg sync.WaitGroup
+	for i := range calls {
+		wg.Go(func() {
+			id, token := fmt.Sprint(i+10), fmt.Sprintf(`"t%d"`, i)
+			if i%2 == 0 {
+				token = fmt.Sprint(i)
+			}
+			resp, err := r.try(http.MethodPost, headers{"Mcp-Session-Id", session},
+				callWithProgress(id, "progress", fmt.Sprintf(`{"steps":%d}`, steps), token))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" || resp.Header.Get("X-Accel-Buffering") != "no" {
+				t.Errorf("headers %v", resp.Header)
+			}
+			data, _ := events(t, resp.Body)
+			if err := checkStream(data, id, token, steps); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestProgressIsThinnedButItsEndIsSent(t *testing.T) {
+	r := newRig(t, func(o *transport.Options) { o.ProgressInterval = time.Hour })
+	resp := r.do(t, http.MethodPost, nil, callWithProgress("1", "progress", `{"steps":1000}`, "7"))
+	data, _ := events(t, resp.Body)
+	if len(data) != 3 {
+		t.Errorf("%d messages instead of first, last and result", len(data))
+	}
+	if err := checkStream(data, "1", "7", 1000); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProgressNeedsATokenAndAStream(t *testing.T) {
+	r := newRig(t, nil)
+	for name, c := range map[string]struct {
+		h    headers
+		body string
+		want string
+	}{
+		"no token":    {nil, call("1", "progress", `{"steps":3}`), "asked=false"},
+		"null token":  {nil, callWithProgress("1", "progress", `{"steps":3}`, "null"), "asked=false"},
+		"odd token":   {nil, callWithProgress("1", "progress", `{"steps":3}`, "{}"), "asked=false"},
+		"JSON only":   {headers{"Accept", "application/json"}, callWithProgress("1", "progress", `{"steps":3}`, "1"), "asked=true"},
+		"stream at 0": {headers{"Accept", "application/json, text/event-stream;q=0"}, callWithProgress("1", "progress", `{"steps":3}`, "1"), "asked=true"},
+	} {
+		status, out, h := r.post(t, c.h, c.body)
+		if status != 200 || h.Get("Content-Type") != "application/json" || out.text(t) != c.want {
+			t.Errorf("%s: %d %v %+v", name, status, h, out)
+		}
+	}
+}
+
+func TestProgressAfterTheResultGoesNowhere(t *testing.T) {
+	late := make(chan transport.ProgressFunc, 1)
+	r := newRig(t, nil)
+	r2 := newRig(t, func(o *transport.Options) {
+		inner := r.call
+		o.Call = func(ctx context.Context, tool string, args json.RawMessage) *mcp.CallToolResult {
+			late <- transport.Progress(ctx)
+			return inner(ctx, tool, args)
+		}
+	})
+	resp := r2.do(t, http.MethodPost, nil, callWithProgress("1", "echo", `{}`, "1"))
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := <-late
+	for i := range 10 {
+		report(float64(i+1), 0, "late")
+	}
+	if !json.Valid(body) || strings.Contains(string(body), "progress") {
+		t.Errorf("answer %s", body)
+	}
+	if status, _, _ := r2.post(t, nil, `{"jsonrpc":"2.0","id":2,"method":"ping"}`); status != 200 {
+		t.Errorf("the connection is spoilt: %d", status)
+	}
+}
+
+func TestSilenceTurnsIntoAKeptStream(t *testing.T) {
+	r := newRig(t, func(o *transport.Options) { o.Silence, o.KeepAlive = 20*time.Millisecond, 20*time.Millisecond })
+	go func() {
+		<-r.started
+		time.Sleep(300 * time.Millisecond)
+		close(r.release)
+	}()
+	resp := r.do(t, http.MethodPost, nil, call("1", "hold", "{}"))
+	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatalf("Content-Type %q", kind)
+	}
+	data, comments := events(t, resp.Body)
+	if len(data) != 1 || comments < 2 {
+		t.Errorf("%d messages and %d comments", len(data), comments)
+	}
+	status, _, h := r.post(t, headers{"Accept", "application/json"}, call("2", "hold", "{}"))
+	if status != 200 || h.Get("Content-Type") != "application/json" {
+		t.Errorf("a client that takes JSON only: %d %v", status, h)
+	}
+}
+
+// rawConn opens a connection and sends a request without reading the answer.
+func rawConn(t *testing.T, r *rig, extra, body string) net.Conn {
+	t.Helper()
+	u, err := url.Parse(r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s\r\n%s", extra, body)
+	return conn
+}
+
+func TestSlowReaderIsCutOffAlone(t *testing.T) {
+	r := newRig(t, func(o *transport.Options) { o.WriteTimeout = 200 * time.Millisecond })
+	const size = 64 << 20 // more than the system's buffers take
+	body := call("1", "big", fmt.Sprintf(`{"steps":%d}`, size))
+	conn := rawConn(t, r, fmt.Sprintf("Content-Length: %d\r\n", len(body)), body)
+	wait(t, r.started, "the call")
+	for i := range 20 { // meanwhile others are served
+		if status, _, _ := r.post(t, nil, call(fmt.Sprint(i), "echo", "{}")); status != 200 {
+			t.Fatalf("status %d beside a slow reader", status)
+		}
+	}
+	time.Sleep(3 * time.Second) // several deadlines
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, conn)
+	if n >= size {
+		t.Errorf("the reader that slept got all %d bytes (%v)", n, err)
+	}
+	if nerr, ok := err.(net.Error); ok && nerr.Timeout() {
+		t.Error("the connection is still open")
+	}
+}
+
+func TestTricklingBodyIsCutOff(t *testing.T) {
+	r := newRig(t, func(o *transport.Options) { o.BodyTimeout = 100 * time.Millisecond })
+	conn := rawConn(t, r, "Content-Length: 500\r\n", `{"jsonrpc":`)
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 408 ") {
+		t.Errorf("%v %q", err, got)
+	}
+}
+
+func TestOversizeIsRefusedBeforeTheBody(t *testing.T) {
+	r := newRig(t, nil)
+	conn := rawConn(t, r, "Content-Length: 8000001\r\n", "")
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 13)
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != "HTTP/1.1 413 " {
+		t.Errorf("%v %q", err, got)
+	}
+}
+
+func TestBodyDeadlineDoesNotOutliveTheBody(t *testing.T) {
+	r := newRig(t, func(o *transport.Options) { o.BodyTimeout, o.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond })
+	h, body := modern("1", "tools/call", "hold", `"name":"hold","arguments":{}`)
+	go func() {
+		<-r.started
+		time.Sleep(300 * time.Millisecond)
+		close(r.release)
+	}()
+	if status, out, _ := r.post(t, h, body); status != 200 || out.text(t) != "released" {
+		t.Errorf("%d %+v", status, out)
+	}
+	if status, _, _ := r.post(t, nil, call("2", "echo", "{}")); status != 200 {
+		t.Errorf("the next request on the connection: %d", status)
+	}
+}
+
+func TestListenAcknowledgesNothingAndEnds(t *testing.T) {
+	r := newRig(t, nil)
+	h, body := modern(`"sub"`, "subscriptions/listen", "", `"notifications":{"toolsListChanged":true}`)
+	resp := r.do(t, http.MethodPost, h, body)
+	data, _ := events(t, resp.Body)
+	if len(data) != 2 || !strings.Contains(data[0], "notifications/subscriptions/acknowledged") || !strings.Contains(data[1], `"id":"sub"`) {
+		t.Errorf("%d %q", resp.StatusCode, data)
+	}
+}
