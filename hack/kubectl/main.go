@@ -3,10 +3,12 @@
 package main
 
 import (
-	"os"
-
 	"k8s.io/component-base/cli"
 	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
 )
 
-func main() { os.Exit(cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand())) }
+func main() {
+	// CheckErr prints the error as kubectl does and ends with its exit code.
+	util.CheckErr(cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()))
+}
