@@ -408,6 +408,15 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
+func TestDifferenceInsideAVeryLongLineIsNamed(t *testing.T) {
+	var b strings.Builder
+	for i := range 12000 {
+		fmt.Fprintf(&b, "item%d,", i*17)
+	}
+	newFile(t, "first\n"+b.String()+"\nlast\n").refuses(engine.TextNotFound,
+		`line 2: "item153000,item153017"\. It has "3" where oldText has "8"`, "item153000,item158017", "x")
+}
+
 // Repetitive text must not make the search slow.
 func TestWorstCasesAreBounded(t *testing.T) {
 	f := newFile(t, strings.Repeat("a", 8<<20)+"\n")

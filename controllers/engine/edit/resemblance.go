@@ -12,13 +12,15 @@ import (
 // The search for the line that resembles a text is bounded by these numbers, so that it stays well below a second for
 // the largest file.
 const (
-	maxProbes     = 3    // lines of oldText that are looked for by their letters
-	maxCandidates = 8    // places kept for each of them
-	maxCommon     = 50   // a line that the file has more often says nothing about a place
-	maxCompared   = 200  // lines compared at each place
-	maxLine       = 2048 // bytes of a line that are looked at
-	maxShown      = 160  // bytes of a line that are shown
-	minLikeness   = 0.45 // below it nothing is named
+	maxProbes     = 3       // lines of oldText that are looked for by their letters
+	maxCandidates = 8       // places kept for each of them
+	maxCommon     = 50      // a line that the file has more often says nothing about a place
+	maxCompared   = 200     // lines compared at each place
+	maxLine       = 2048    // bytes of a line of oldText that are looked for
+	minPart       = 512     // bytes of the parts in which a long line of the file is looked at
+	maxAligned    = 1 << 24 // cells of the table that compares a line with oldText character by character
+	maxShown      = 160     // bytes of a line that are shown
+	minLikeness   = 0.45    // below it nothing is named
 )
 
 // resemblance names the place that is most like oldText and the characters that differ there.
@@ -33,7 +35,7 @@ func (d *document) resemblance(old string) string {
 	if strings.TrimSpace(old) == "" {
 		return "oldText has blanks only. Quote the text beside them as well."
 	}
-	s := &search{old: strings.Split(old, "\n"), file: bytes.Split(d.lf.text, []byte("\n"))}
+	s := &search{old: strings.Split(old, "\n"), file: bytes.Split(d.lf.text, []byte("\n")), profiles: map[int]*profile{}}
 	start, likeness := s.best()
 	if likeness < minLikeness {
 		return "No line of the file resembles it. Read the file again and quote what is there."
@@ -49,8 +51,18 @@ func (d *document) resemblance(old string) string {
 
 // search looks for the place in a file that is most like a text.
 type search struct {
-	old  []string
-	file [][]byte
+	old      []string
+	file     [][]byte
+	profiles map[int]*profile // of lines of the text, made when first needed
+}
+
+func (s *search) profile(j int) *profile {
+	p := s.profiles[j]
+	if p == nil {
+		p = newProfile(s.old[j])
+		s.profiles[j] = p
+	}
+	return p
 }
 
 // best returns the line, from 0, at which the first line of the text would be, and the likeness from 0 to 1.
@@ -58,7 +70,7 @@ func (s *search) best() (start int, likeness float64) {
 	starts := map[int]bool{}
 	s.voted(starts)
 	for _, j := range s.probes() {
-		for _, line := range s.alike(s.old[j]) {
+		for _, line := range s.alike(s.profile(j)) {
 			starts[line-j] = true
 		}
 	}
@@ -128,9 +140,8 @@ func (s *search) probes() []int {
 	return order[:min(len(order), maxProbes)]
 }
 
-// alike returns the lines of the file that share the most letter groups with line.
-func (s *search) alike(line string) []int {
-	p := newProfile(line)
+// alike returns the lines of the file that share the most groups of letters with the profile.
+func (s *search) alike(p *profile) []int {
 	type scored struct {
 		line  int
 		score float64
@@ -167,7 +178,7 @@ func (s *search) likeness(start int) float64 {
 			if string(s.file[i]) == l {
 				sum += w
 			} else {
-				sum += w * 0.99 * newProfile(l).likeness(s.file[i])
+				sum += w * 0.99 * s.profile(j).likeness(s.file[i])
 			}
 		}
 	}
@@ -182,12 +193,11 @@ type profile struct {
 	size  int    // letters in a group
 	count int    // different groups
 	bytes int    // length of the line
-	in    []bool // by hash
-	seen  []int32
+	seen  []int32 // by hash: 0 for no group of the line, else the last round in which it was met
 	round int32
 }
 
-const profileSize = 1 << 14
+const profileBits = 13
 
 func newProfile(line string) *profile {
 	letters := 0
@@ -196,34 +206,48 @@ func newProfile(line string) *profile {
 			letters++
 		}
 	}
-	p := &profile{size: min(3, letters), bytes: len(line), in: make([]bool, profileSize), seen: make([]int32, profileSize)}
-	p.groups([]byte(line), func(h uint32) {
-		if !p.in[h] {
-			p.in[h] = true
+	p := &profile{size: min(3, letters), bytes: min(len(line), maxLine), seen: make([]int32, 1<<profileBits), round: 1}
+	p.groups([]byte(line[:min(len(line), maxLine)]), func(h uint32) {
+		if p.seen[h] == 0 {
+			p.seen[h] = p.round
 			p.count++
 		}
 	})
 	return p
 }
 
-// likeness is the share of the groups that the other line has too, a little less if its length differs.
+// likeness is the share of the groups that the other line has too, a little less if its length differs. Of a long line
+// the best part counts.
 func (p *profile) likeness(line []byte) float64 {
 	if p.count == 0 {
 		return 0
 	}
+	length := float64(min(p.bytes, len(line))) / float64(max(p.bytes, len(line)))
+	hits, part := 0, max(minPart, 2*p.bytes)
+	for {
+		hits = max(hits, p.shared(line[:min(len(line), part)]))
+		if len(line) <= part {
+			break
+		}
+		line = line[part/2:]
+	}
+	if hits == 0 {
+		return 0
+	}
+	return float64(hits)/float64(p.count)*0.95 + length*0.05
+}
+
+// shared counts the groups that the other text has too.
+func (p *profile) shared(text []byte) int {
 	p.round++
 	hits := 0
-	p.groups(line, func(h uint32) {
-		if p.in[h] && p.seen[h] != p.round {
+	p.groups(text, func(h uint32) {
+		if last := p.seen[h]; last != 0 && last != p.round {
 			p.seen[h] = p.round
 			hits++
 		}
 	})
-	if hits == 0 {
-		return 0
-	}
-	length := float64(min(p.bytes, len(line))) / float64(max(p.bytes, len(line)))
-	return (float64(hits)/float64(p.count))*0.95 + length*0.05
+	return hits
 }
 
 // groups calls f with the hash of each group of letters.
@@ -231,7 +255,7 @@ func (p *profile) groups(line []byte, f func(uint32)) {
 	var window uint32
 	n := 0
 	mask := uint32(1)<<(8*p.size) - 1
-	for _, c := range line[:min(len(line), maxLine)] {
+	for _, c := range line {
 		if c == ' ' || c == '\t' {
 			continue
 		}
@@ -240,7 +264,7 @@ func (p *profile) groups(line []byte, f func(uint32)) {
 		}
 		window = (window<<8 | uint32(c)) & mask
 		if n++; n >= p.size && p.size > 0 {
-			f((window * 2654435761) >> 18)
+			f((window * 2654435761) >> (32 - profileBits)) // spreads the bits well
 		}
 	}
 }
@@ -269,7 +293,11 @@ func (s *search) difference(start int) (line int, text string) {
 		if j == 0 || j == last {
 			part = aligned(have, want)
 		}
-		return i, shown(have) + ". " + contrast(part, want)
+		text := contrast(part, want)
+		if len(have) > maxShown {
+			have = part
+		}
+		return i, shown(have) + ". " + text
 	}
 	return max(0, start), shown(string(s.file[max(0, start)])) + "."
 }
@@ -298,7 +326,7 @@ func contrast(have, want string) string {
 // aligned returns the part of a line that is most like the wanted text, by edit distance.
 func aligned(have, want string) string {
 	a, b := []rune(have), []rune(want)
-	if len(a)*len(b) > 1<<20 {
+	if len(a)*len(b) > maxAligned {
 		return have
 	}
 	type cell struct{ cost, from int }
