@@ -1,7 +1,12 @@
 package storage
 
 import (
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/storage"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -15,24 +20,44 @@ const maxListErrors = 100
 // named, so that someone can do so.
 type listErrors struct {
 	collect bool
-	errs    []error
+	of      schema.GroupResource
+	causes  []metav1.StatusCause
+	first   error
 }
 
-func newListErrors() listErrors {
-	return listErrors{collect: utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)}
+func newListErrors(of schema.GroupResource) listErrors {
+	return listErrors{of: of, collect: utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)}
 }
 
-func (l *listErrors) add(key string, err error) (more bool, _ error) {
-	if !l.collect {
-		return false, err
+// add takes the error of one object and returns the error that ends the list,
+// if it does. An error is collected only if it says that the object is corrupt.
+func (l *listErrors) add(key string, err error) error {
+	if !l.collect || !storage.IsCorruptObject(err) {
+		if len(l.causes) == 0 {
+			return err
+		}
+		l.causes = append(l.causes, metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Message: err.Error()})
+		return l.aggregate()
 	}
-	l.errs = append(l.errs, storage.NewCorruptObjError(key, err))
-	return len(l.errs) < maxListErrors, nil
-}
-
-func (l *listErrors) aggregate() error {
-	if len(l.errs) == 0 {
+	if l.first == nil {
+		l.first = err
+	}
+	l.causes = append(l.causes, metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Field: key, Message: err.Error()})
+	if len(l.causes) < maxListErrors {
 		return nil
 	}
-	return utilerrors.NewAggregate(l.errs)
+	l.causes = append(l.causes, metav1.StatusCause{Type: metav1.CauseTypeTooMany, Message: "too many errors, the list is truncated"})
+	return l.aggregate()
+}
+
+// aggregate returns one error for all that were collected, nil if none was.
+func (l *listErrors) aggregate() error {
+	if len(l.causes) == 0 {
+		return nil
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
+		Message: fmt.Sprintf("%d of the %s cannot be read, the first because: %v", len(l.causes), l.of, l.first),
+		Details: &metav1.StatusDetails{Group: l.of.Group, Kind: l.of.Resource, Name: "list", Causes: l.causes},
+	}}
 }

@@ -184,7 +184,9 @@ func (db *DB) startCounter(found examination) error {
 func (db *DB) start(rev, trusted uint64) {
 	db.rev.Store(rev)
 	db.opened, db.trusted = rev, trusted
-	db.memoryFloor.Store(rev)
+	if rev > firstRevision { // volatile objects of before are gone, their deletions untold
+		db.memoryFloor.Store(rev)
+	}
 	db.diskRev.Store(rev)
 	db.durable.synced.Store(rev)
 }

@@ -256,7 +256,7 @@ func (st *store) GetList(ctx context.Context, key string, opts storage.ListOptio
 	if err != nil {
 		return err
 	}
-	l := &listing{st: st, ctx: ctx, pred: opts.Predicate, items: v, newItem: itemFunc(listObj, v), errs: newListErrors()}
+	l := &listing{st: st, ctx: ctx, pred: opts.Predicate, items: v, newItem: itemFunc(listObj, v), errs: newListErrors(st.cfg.GroupResource)}
 	l.count = st.cfg.RemainingItemCount && opts.Predicate.Empty()
 	if err := l.collect(prefix, from, rev, opts.Recursive); err != nil {
 		return listError(err, opts, from, prefix)
@@ -349,7 +349,10 @@ func (l *listing) collect(key, from string, rev uint64, recursive bool) error {
 		if ok && err == nil {
 			_, err = l.add(r)
 		}
-		return errors.Join(err, l.errs.aggregate())
+		if err != nil {
+			return err
+		}
+		return l.errs.aggregate()
 	}
 	if from == "" {
 		from = key
@@ -377,15 +380,25 @@ func (l *listing) add(r record) (bool, error) {
 	l.lastKey = r.key
 	l.seen++
 	obj := l.newItem()
-	plain, _, err := l.st.unseal(l.ctx, r.key, r.value)
-	if err == nil {
-		err = l.st.decode(plain, obj, r.rev)
-	}
-	if err != nil {
-		return l.errs.add(r.key, err)
+	if err := l.decode(r, obj); err != nil {
+		return true, l.errs.add(r.key, err)
 	}
 	if ok, err := l.pred.Matches(obj); err == nil && ok {
 		l.items.Set(reflect.Append(l.items, reflect.ValueOf(obj).Elem()))
 	}
 	return true, nil
+}
+
+func (l *listing) decode(r record, obj runtime.Object) error {
+	plain, _, err := l.st.unseal(l.ctx, r.key, r.value)
+	if err != nil {
+		return storage.NewInternalError(fmt.Errorf("unable to transform key %q: %w", r.key, err))
+	}
+	if err := l.st.decode(plain, obj, r.rev); err != nil {
+		if l.errs.collect {
+			return storage.NewCorruptObjError(r.key, err)
+		}
+		return err
+	}
+	return nil
 }

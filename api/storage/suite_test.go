@@ -139,6 +139,12 @@ func (s *suiteStore) compact(ctx context.Context, t *testing.T, rev string) {
 	require.NoError(t, s.db.Compact(ctx, n))
 }
 
+// compactAndRaise also raises the revision, as a compaction through etcd does.
+func (s *suiteStore) compactAndRaise(ctx context.Context, t *testing.T, rev string) {
+	s.compact(ctx, t, rev)
+	s.raise(ctx, t)
+}
+
 // storedClean checks that what is stored carries no resource version.
 func (s *suiteStore) storedClean(_ context.Context, t *testing.T, key string) {
 	require.NoError(t, s.db.enter())
@@ -242,7 +248,7 @@ var suite = map[string]suiteTest{
 		storagetesting.RunTestWatchFromZero(ctx, t, s, s.compact)
 	}},
 	"RunTestList": {run: func(ctx context.Context, t *testing.T, s *suiteStore) {
-		storagetesting.RunTestList(ctx, t, s, s.compact, false, storagetesting.NewKubernetesRecorder(nil))
+		storagetesting.RunTestList(ctx, t, s, s.compactAndRaise, false, storagetesting.NewKubernetesRecorder(nil))
 	}},
 	"RunTestConsistentList": {run: func(ctx context.Context, t *testing.T, s *suiteStore) {
 		storagetesting.RunTestConsistentList(ctx, t, s, s.raise, false, true, false)
@@ -288,7 +294,7 @@ var suite = map[string]suiteTest{
 		storagetesting.RunTestGetListWithoutErrorAggregation(ctx, t, s, errors.New("bits flipped"))
 	}},
 	"RunTestGetListWithErrorAggregation": {transform: true, corrupt: true, run: func(ctx context.Context, t *testing.T, s *suiteStore) {
-		storagetesting.RunTestGetListWithErrorAggregation(ctx, t, s, errors.New("bits flipped"))
+		storagetesting.RunTestGetListWithErrorAggregation(ctx, t, s, storage.NewCorruptObjError("", errors.New("bits flipped")))
 	}},
 	"RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError": {corrupt: true, run: func(ctx context.Context, t *testing.T, s *suiteStore) {
 		storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, s)

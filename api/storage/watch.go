@@ -227,6 +227,8 @@ func (w *watcher) checkStart(rev uint64, initial bool) error {
 		return storage.NewTooLargeResourceVersionError(rev, current, 1)
 	case initial:
 		return nil
+	case rev < w.st.stream.floor():
+		return errTooOld
 	case rev > current, rev > db.trusted && rev < db.opened:
 		// The client has seen revisions this database does not have: they were
 		// lost in a crash, or it is another database.
