@@ -55,30 +55,33 @@ func Parse(base string, text []byte) *List {
 }
 
 func parseRule(line string) (rule, bool) {
-	var r rule
 	if strings.HasPrefix(line, "#") {
-		return r, false
+		return rule{}, false
 	}
 	line = trimBlanks(line)
-	if strings.HasPrefix(line, "!") {
-		r.keep = true
-		line = line[1:]
+	rest, keep := strings.CutPrefix(line, "!")
+	r, err := compileRule(rest, glob.Dialect{Git: true})
+	if err != nil || r == (rule{}) {
+		return rule{}, false
 	}
-	if strings.HasSuffix(line, "/") {
-		r.dirOnly = true
-		line = line[:len(line)-1]
+	r.keep = keep
+	return r, true
+}
+
+// compileRule reads a pattern without its "!"; an empty one gives the empty rule.
+func compileRule(pattern string, d glob.Dialect) (r rule, err error) {
+	text, dirOnly := strings.CutSuffix(pattern, "/")
+	if text == "" {
+		return rule{}, nil
 	}
-	if line == "" {
-		return r, false
-	}
-	var err error
-	if strings.Contains(line, "/") {
-		line = strings.ReplaceAll(strings.TrimPrefix(line, "/"), `\/`, "/")
-		r.path, err = glob.CompilePath(line, glob.Dialect{Git: true})
+	r.dirOnly = dirOnly
+	if strings.Contains(text, "/") {
+		text = strings.ReplaceAll(strings.TrimPrefix(text, "/"), `\/`, "/")
+		r.path, err = glob.CompilePath(text, d)
 	} else {
-		r.name, err = glob.CompileSegment(line, glob.Dialect{Git: true})
+		r.name, err = glob.CompileSegment(text, d)
 	}
-	return r, err == nil
+	return r, err
 }
 
 // trimBlanks removes blanks at the end unless a backslash keeps them.
@@ -168,4 +171,20 @@ func (l *List) matchPath(p *glob.Path, dir, name string) bool {
 		}
 	}
 	return p.Done(p.Step(s, name))
+}
+
+// Select makes a List of single patterns, read as lines of an ignore file are but with characters instead of
+// bytes and without comments. Match answers Hidden for what a pattern names. A malformed pattern is an error.
+func Select(base string, patterns []string) (*List, error) {
+	l := &List{base: strings.TrimSuffix(base, "/")}
+	for _, p := range patterns {
+		r, err := compileRule(p, glob.Dialect{})
+		if err != nil {
+			return nil, err
+		}
+		if r != (rule{}) {
+			l.add(r)
+		}
+	}
+	return l, nil
 }

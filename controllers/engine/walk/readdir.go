@@ -119,3 +119,6 @@ func lookUp(path string) Type {
 	}
 	return Other
 }
+
+// IsFile says whether path is a regular file, links not followed.
+func IsFile(path string) bool { return lookUp(path) == File }
