@@ -13,7 +13,8 @@ type outcome struct{ content, view []byte }
 // apply replaces the matches, which are in order and disjoint. It makes sure that the file then reads as meant.
 func (d *document) apply(matches []match) (outcome, error) {
 	var o outcome
-	o.content = append(o.content, d.bom...)
+	o.content = append(make([]byte, 0, len(d.bom)+len(d.raw)+newBytes(matches)), d.bom...)
+	o.view = make([]byte, 0, len(d.lf.text)+newBytes(matches))
 	at, rawAt := 0, 0
 	for _, m := range matches {
 		start, _ := d.lf.begin(m.start)
@@ -30,6 +31,15 @@ func (d *document) apply(matches []match) (outcome, error) {
 			"would become one line end.", "Rewrite the file with write, with one kind of line end.")
 	}
 	return o, nil
+}
+
+// newBytes is the size of all replacements; with CR LF ends it may be a little more.
+func newBytes(matches []match) int {
+	n := 0
+	for _, m := range matches {
+		n += len(m.text)
+	}
+	return n
 }
 
 // withEnds gives the line ends of a replacement the form that the replaced bytes raw[start:end] have. Lines at the
@@ -88,5 +98,6 @@ func (d *document) endAround(start, end int) string {
 	if n < 0 {
 		return "\n"
 	}
-	return lineEnds(d.raw[max(0, n-1) : n+1])[len(lineEnds(d.raw[max(0, n-1):n+1]))-1]
+	before := lineEnds(d.raw[max(0, n-1) : n+1])
+	return before[len(before)-1]
 }

@@ -379,6 +379,8 @@ func TestBlankOldTextIsCountedRight(t *testing.T) {
 	newFile(t, "a\tb c\n").becomes("a b c\n", "\t", " ")
 	newFile(t, "a    b\n").refuses(engine.TextAmbiguous, "^Found 3 occurrences", "  ", "_")
 	newFile(t, "a\n\nb\n").becomes("a\nb\n", "\n\n", "\n")
+	newFile(t, "a\n  \nb\n").becomes("a\nb\n", "\n\n", "\n")
+	newFile(t, "a\n").refuses(engine.TextNotFound, "blanks only", "  \n", "x")
 	newFile(t, "word word\n").refuses(engine.TextNotFound, "blanks only", "\t", "_")
 	newFile(t, "").refuses(engine.TextNotFound, "The file is empty", " ", "_")
 }

@@ -104,7 +104,7 @@ func (d *document) find(i int) (match, error) {
 		return match{edit: i, start: at.first[0], end: at.first[0] + len(old), text: text}, nil
 	}
 	form := string(normalised([]byte(old)).text)
-	if strings.Trim(form, "\n") == "" { // blanks are matched as they are or not at all
+	if form != old && strings.Trim(form, "\n") == "" { // blanks are matched as they are or not at all
 		return match{}, d.notFound(i)
 	}
 	if d.plain == nil {

@@ -190,9 +190,9 @@ func (s *search) likeness(start int) float64 {
 
 // profile is the set of letter groups of a line: three letters in a row, case and blanks aside.
 type profile struct {
-	size  int    // letters in a group
-	count int    // different groups
-	bytes int    // length of the line
+	size  int     // letters in a group
+	count int     // different groups
+	bytes int     // length of the line
 	seen  []int32 // by hash: 0 for no group of the line, else the last round in which it was met
 	round int32
 }

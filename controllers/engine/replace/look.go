@@ -1,6 +1,7 @@
 package replace
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -54,6 +55,9 @@ func Look(ctx context.Context, path string, limit int64, w io.Writer) (Target, e
 		return t, &engine.Error{Reason: engine.FileTooLarge, Path: path, Message: "The file is too large: " + path +
 			" has " + engine.FormatSize(st.Size) + ", the limit is " + engine.FormatSize(limit) +
 			". Change it with a bash command instead."}
+	}
+	if b, ok := w.(*bytes.Buffer); ok && limit > 0 {
+		b.Grow(int(st.Size) + bytes.MinRead)
 	}
 	t.Links = uint64(st.Nlink) //nolint:unconvert // the width of Nlink depends on the architecture
 	t.Revision, t.Size, err = digest(ctx, f, w)

@@ -83,13 +83,12 @@ func (p *Plan) replace(ctx context.Context, temp string) error {
 	}
 	err := p.recheck(ctx)
 	if err == nil {
-		err = p.rename(temp)
-	}
-	if err == nil {
-		return nil
-	}
-	if _, gone := os.Lstat(temp); errors.Is(gone, fs.ErrNotExist) {
-		return uncertain(p.Path, err)
+		if err = p.rename(temp); err == nil {
+			return nil
+		}
+		if _, gone := os.Lstat(temp); errors.Is(gone, fs.ErrNotExist) {
+			return uncertain(p.Path, err)
+		}
 	}
 	os.Remove(temp) //nolint:errcheck // the first error counts; the start-up sweep tries again
 	return engine.SystemError("replace", p.Path, err)
@@ -103,7 +102,7 @@ func (p *Plan) fill(ctx context.Context, temp string) (err error) {
 	}
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, mode)
 	if err != nil {
-		return fmt.Errorf("create temporary file: %w", err)
+		return engine.SystemError("make a temporary file beside", p.Path, err)
 	}
 	defer func() {
 		if err != nil {
