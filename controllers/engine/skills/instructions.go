@@ -26,20 +26,22 @@ type File struct {
 // account's agent directory, then one for each directory from the root of the file system down to the working
 // directory, then every CONTEXT.md on that way. A worktree inside its main checkout has its own copy of what
 // lies at the checkout's root, so that the latter is left out.
-func InstructionFiles(env engine.Env) []File {
+func InstructionFiles(env engine.Env) []File { return shared.instructionFiles(env) }
+
+func (c *cache) instructionFiles(env engine.Env) []File {
 	dirs := downTo(env.Cwd)
-	mainCopy := shadowedCheckout(env.Cwd)
+	mainCopy := c.shadowedCheckout(env.Cwd)
 	var files []File
 	for _, dir := range append([]string{agentDir(env)}, dirs...) {
 		if dir == mainCopy {
 			continue
 		}
-		if f, ok := instructionFile(dir); ok && !slices.ContainsFunc(files, func(g File) bool { return g.Path == f.Path }) {
+		if f, ok := c.instructionFile(dir); ok && !slices.ContainsFunc(files, func(g File) bool { return g.Path == f.Path }) {
 			files = append(files, f)
 		}
 	}
 	for _, dir := range dirs {
-		f, ok := readText(filepath.Join(dir, "CONTEXT.md"))
+		f, ok := c.readText(filepath.Join(dir, "CONTEXT.md"))
 		if f.Content = strings.TrimSpace(f.Content); ok && f.Content != "" {
 			files = append(files, f)
 		}
@@ -74,17 +76,17 @@ func downTo(dir string) []string {
 	return dirs
 }
 
-func instructionFile(dir string) (File, bool) {
+func (c *cache) instructionFile(dir string) (File, bool) {
 	for _, name := range instructionNames {
-		if f, ok := readText(filepath.Join(dir, name)); ok {
+		if f, ok := c.readText(filepath.Join(dir, name)); ok {
 			return f, true
 		}
 	}
 	return File{}, false
 }
 
-func readText(path string) (File, bool) {
-	text, err := file(shared, kindText, path, func(text string) string { return strings.TrimPrefix(text, "\ufeff") })
+func (c *cache) readText(path string) (File, bool) {
+	text, err := file(c, kindText, path, func(text string) string { return strings.TrimPrefix(text, "\ufeff") })
 	return File{Path: path, Content: text}, err == nil
 }
 
@@ -104,18 +106,18 @@ func cut(text, path string) string {
 
 // shadowedCheckout returns the root of the main checkout if dir is in a linked worktree that lies inside it
 // and has an instruction file of its own; else the empty string.
-func shadowedCheckout(dir string) string {
+func (c *cache) shadowedCheckout(dir string) string {
 	root := repositoryRoot(dir)
 	if root == "" {
 		return ""
 	}
-	link, ok := readText(filepath.Join(root, ".git"))
+	link, ok := c.readText(filepath.Join(root, ".git"))
 	gitDir, isLink := strings.CutPrefix(link.Content, "gitdir: ")
 	if !ok || !isLink {
 		return ""
 	}
 	gitDir = absolute(root, strings.TrimSpace(gitDir))
-	common, ok := readText(filepath.Join(gitDir, "commondir"))
+	common, ok := c.readText(filepath.Join(gitDir, "commondir"))
 	if !ok {
 		return "" // a submodule, not a worktree
 	}
@@ -129,7 +131,7 @@ func shadowedCheckout(dir string) string {
 	if _, err := os.Stat(filepath.Join(main, ".git")); err != nil {
 		return "" // a bare repository has no checkout
 	}
-	if _, ok := instructionFile(root); !ok {
+	if _, ok := c.instructionFile(root); !ok {
 		return ""
 	}
 	return main
