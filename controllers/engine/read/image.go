@@ -14,7 +14,6 @@ import (
 	"io"
 	"strings"
 
-	"golang.org/x/image/bmp"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/rigbridge/rigbridge/controllers/engine"
@@ -49,7 +48,7 @@ var codecs = map[string]codec{
 	mimePNG:  {png.DecodeConfig, png.Decode},
 	mimeGIF:  {gif.DecodeConfig, gif.Decode},
 	mimeWebP: {decodeWebPConfig, decodeWebP},
-	mimeBMP:  {bmp.DecodeConfig, bmp.Decode},
+	mimeBMP:  {decodeBMPConfig, decodeBMP},
 }
 
 // renderImage turns the bytes of an image into a text and, unless it had to be left out, a picture: the bytes
