@@ -608,3 +608,42 @@ func BenchmarkBareForkExec(b *testing.B) {
 		}
 	}
 }
+
+// TestStreamsKeepTheirOrder: what one program wrote after the other appears after it, however busy we are.
+func TestStreamsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	env := testEnv(t)
+	for command, want := range map[string]string{
+		"echo out; echo err >&2":                    "out\nerr\n",
+		"echo err >&2; echo out":                    "err\nout\n",
+		"echo out; cd /nope || true":                "out\n/bin/bash: line 1: cd: /nope: No such file or directory\n",
+		"cd /nope || true; echo out":                "/bin/bash: line 1: cd: /nope: No such file or directory\nout\n",
+		"seq 1 9000 | tail -n 1; echo err >&2":      "9000\nerr\n",
+		"perl -e 'print STDERR \"e\"; print \"o\"'": "eo",
+	} {
+		for range 10 {
+			if o := run(t, env, command, time.Minute); o.Result.Text != want {
+				t.Errorf("%s: %q", command, o.Result.Text)
+			}
+		}
+	}
+}
+
+// TestCancelWhileListening: the shell has ended and its child is listened to; the child is stopped at once and
+// the outcome stands.
+func TestCancelWhileListening(t *testing.T) {
+	t.Parallel()
+	cmd := start(t, testEnv(t), "(while :; do echo t; sleep .02; done) & echo $$; exit 4", time.Minute)
+	eventually(t, "the shell has ended", func() bool {
+		left, _ := process.Group(cmd.PGID(), cmd.StartTime())
+		return len(left) > 0 && left[0].PID != cmd.PGID()
+	})
+	cmd.Cancel(bash.Closed)
+	<-cmd.Done()
+	o := cmd.Outcome()
+	wantExit(t, o, 4)
+	if o.Cancelled != "" || len(o.Leftovers) > 0 {
+		t.Errorf("outcome: %+v", o)
+	}
+	wantGone(t, cmd)
+}

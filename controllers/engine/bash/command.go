@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rigbridge/rigbridge/controllers/engine"
@@ -64,8 +63,7 @@ type Command struct {
 	args   Args
 	begun  time.Time
 
-	streams [2]*os.File // what the shell writes to, for reading
-	open    atomic.Int32
+	reader  *reader
 	drained chan struct{} // closed when both streams have ended
 	timer   *time.Timer
 
@@ -109,56 +107,49 @@ func Start(env engine.Env, a Args) (*Command, error) {
 	return c, nil
 }
 
-// spawn starts the shell and the readers of its two streams.
+// spawn starts the shell and the reader of its two streams.
 func (c *Command) spawn(env engine.Env) error {
-	cmd := exec.Command(shell(), "-c", c.args.Command)
-	cmd.Dir, cmd.Env = env.Cwd, environment(env)
-	var pipes [2]struct{ r, w *os.File }
-	defer func() {
-		for _, p := range pipes {
-			closeAll(p.w)
-		}
-	}()
-	for i := range pipes {
-		r, w, err := os.Pipe()
-		if err != nil {
-			closeAll(pipes[0].r)
-			return err
-		}
-		pipes[i].r, pipes[i].w = r, w
+	reader, writers, err := newReader()
+	if err != nil {
+		return err
 	}
-	cmd.Stdout, cmd.Stderr = pipes[0].w, pipes[1].w
+	defer closeAll(writers[:]...)
+	cmd := exec.Command(shell(), "-c", c.args.Command)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = env.Cwd, environment(env), writers[0], writers[1]
 	if len(c.args.Command) >= argumentLimit {
-		r, w, err := os.Pipe()
+		script, err := feed(c.args.Command)
 		if err != nil {
-			closeAll(pipes[0].r, pipes[1].r)
+			reader.abandon()
 			return err
 		}
-		defer r.Close()
-		cmd.Args[2] = longCommand
-		cmd.ExtraFiles = []*os.File{r}
-		feed := func() {
-			io.WriteString(w, c.args.Command) //nolint:errcheck // the shell ended early
-			w.Close()
-		}
-		defer func() { go feed() }()
+		defer script.Close()
+		cmd.Args[2], cmd.ExtraFiles = longCommand, []*os.File{script}
 	}
 	c.begun = time.Now()
 	family, err := process.Start(cmd)
 	if err != nil {
-		closeAll(pipes[0].r, pipes[1].r)
+		reader.abandon()
 		return err
 	}
-	c.family = family
-	c.open.Store(2)
-	for i := range c.streams {
-		c.streams[i] = pipes[i].r
-		go c.pump(i)
-	}
+	c.family, c.reader = family, reader
+	go c.follow()
 	if c.args.Timeout > 0 {
 		c.timer = time.AfterFunc(c.args.Timeout, c.expire)
 	}
 	return nil
+}
+
+// feed returns a pipe from which text can be read. Writing ends when nobody can read it any more.
+func feed(text string) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("create pipe: %w", err)
+	}
+	go func() {
+		defer w.Close()
+		io.WriteString(w, text) //nolint:errcheck // the shell ended early
+	}()
+	return r, nil
 }
 
 // longCommand reads a command that is too long for an argument from descriptor 3 and closes it before the

@@ -6,8 +6,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rigbridge/rigbridge/controllers/engine/process"
 )
 
@@ -27,46 +25,15 @@ const chunkSize = 64 << 10
 
 var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 
-// pump reads one stream until nobody can write to it any more. A buffer is held only while there is something
-// to read. After the end of the command it goes on reading, so that nobody dies of a closed pipe.
-func (c *Command) pump(stream int) {
-	f := c.streams[stream]
-	defer func() {
-		c.output.end(stream)
-		f.Close()
-		if c.open.Add(-1) == 0 {
-			close(c.drained)
-		}
-	}()
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return
-	}
-	for {
-		var buf *[chunkSize]byte
-		var n int
-		var rerr error
-		err := raw.Read(func(fd uintptr) bool {
-			buf = chunks.Get().(*[chunkSize]byte)
-			n, rerr = readFD(int(fd), buf[:])
-			if rerr == syscall.EAGAIN {
-				chunks.Put(buf)
-				return false
-			}
-			return true
-		})
-		if err != nil { // buf may be back in the pool
-			return
-		}
-		kept := n <= 0 || c.output.take(stream, buf[:n])
-		chunks.Put(buf)
-		if rerr != nil || n <= 0 {
-			return
-		}
-		if !kept && n == chunkSize {
+// follow reads both streams until nobody can write to them any more. After the end of the command it goes on,
+// so that nobody dies of a closed pipe, and slowly, so that it costs nothing.
+func (c *Command) follow() {
+	defer close(c.drained)
+	c.reader.run(func(stream int, chunk []byte) {
+		if !c.output.take(stream, chunk) && len(chunk) == chunkSize {
 			time.Sleep(drainPause)
 		}
-	}
+	}, c.output.end)
 }
 
 func readFD(fd int, p []byte) (int, error) {
@@ -114,29 +81,12 @@ func (c *Command) quiet() {
 			return
 		case <-time.After(silence):
 			now := c.output.seen()
-			if now == size && !c.unread() {
+			if now == size && !c.reader.waiting() {
 				return
 			}
 			size = now
 		}
 	}
-}
-
-// unread says whether something lies in the pipes, as on a machine too busy to let the readers run.
-func (c *Command) unread() bool {
-	waiting := false
-	for _, f := range c.streams {
-		raw, err := f.SyscallConn()
-		if err != nil {
-			continue
-		}
-		raw.Control(func(fd uintptr) { //nolint:errcheck // closed: nothing waits
-			ask := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-			n, err := unix.Poll(ask, 0)
-			waiting = waiting || err == nil && n > 0 && ask[0].Revents&unix.POLLIN != 0
-		})
-	}
-	return waiting
 }
 
 // survivors lists what the command left running, after a short wait for what is just ending.
