@@ -13,7 +13,7 @@ var edit = Definition{
 			Items: editItem(),
 		}),
 	),
-	Output:  result(append(where(), changed()...)...),
+	Output:  result(changed()...),
 	Returns: []string{"workspace_id", "cwd", "path", "changed_paths", "revision", "details"},
 	Hints:   Hints{Destructive: true},
 }

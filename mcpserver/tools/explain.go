@@ -46,7 +46,7 @@ func sentences(e *jsonschema.ValidationError, input Schema) []string {
 	case *kind.MaxItems:
 		return one("%d items are above the maximum %d", k.Got, k.Want)
 	case *kind.Enum:
-		return one("%s is not one of %s", quote(k.Got), list(k.Want))
+		return one("%s is not one of %s", quote(k.Got), choices(k.Want))
 	default:
 		return one("does not fit the tool's schema (%s)", strings.Join(k.KeywordPath(), "/"))
 	}
@@ -172,7 +172,7 @@ func plain(r *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-func list(values []any) string {
+func choices(values []any) string {
 	names := make([]string, len(values))
 	for i, v := range values {
 		names[i] = fmt.Sprint(v)

@@ -10,9 +10,9 @@ var find = Definition{
 		optional("path", text(0, "Directory to search; default the workspace directory")),
 		optional("limit", integer(1, 2000, "Maximum paths").with(1000)),
 	),
-	Output: result(append(where(),
+	Output: result(
 		returns("details", "", "Limits reached, or null"),
-	)...),
+	),
 	Returns: []string{"workspace_id", "cwd", "details"},
 	Hints:   Hints{ReadOnly: true, Idempotent: true},
 }

@@ -8,8 +8,6 @@ var operationCancel = Definition{
 	Output: result(
 		returns("operation_id", "string", "Operation"),
 		returns("status", "string", "State after the stop"),
-		returns("exit_code", "", "Exit code; null after a signal"),
-		returns("signal", "string", "Signal that ended it"),
 	),
 	Returns: []string{"workspace_id", "operation_id", "status"},
 	OneOf:   []string{"operation_id", "request_key"},

@@ -11,7 +11,7 @@ var operationWait = Definition{
 	Output: result(
 		returns("operation_id", "string", "Operation"),
 		returns("status", "string", "running, completed, failed or uncertain"),
-		returns("cursor", "integer", "For the next call"),
+		returns("cursor", "integer", "Position for the next call"),
 		returns("exit_code", "", "Exit code; null after a signal"),
 		returns("signal", "string", "Signal that ended it"),
 	),

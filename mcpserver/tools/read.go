@@ -10,11 +10,11 @@ var read = Definition{
 		optional("offset", from(1, "First line, 1-based").with(1)),
 		optional("limit", integer(1, 2000, "Maximum lines").with(2000)),
 	),
-	Output: result(append(where(),
+	Output: result(
 		returns("path", "string", "Absolute path"),
 		returns("revision", "string", "SHA-256 of the whole file, for write and edit"),
 		returns("details", "", "Truncation counts, or null"),
-	)...),
+	),
 	Returns: []string{"workspace_id", "cwd", "path", "revision", "details"},
 	Hints:   Hints{ReadOnly: true, Idempotent: true},
 }

@@ -10,7 +10,7 @@ var runStart = Definition{
 	),
 	Output: result(
 		returns("run_id", "string", "New run"),
-		returns("run", "object", "id, title, status, times in epoch ms, summary"),
+		returns("run", "object", "The run"),
 		returns("replayed", "boolean", "Repeat of an earlier call"),
 	),
 	Returns: []string{"workspace_id", "project_id", "thread_id", "run_id", "run"},

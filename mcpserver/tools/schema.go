@@ -106,7 +106,9 @@ func arguments(fields ...field) Schema {
 }
 
 // result makes the schema of an output object; see the package's decision on
-// why only `output` is required and the object stays open.
+// why only `output` is required and the object stays open. The fields that the
+// model cannot do without are described; ids it knows already and the working
+// directory come too, but are left out of the schema to keep the list short.
 func result(fields ...field) Schema {
 	s := Schema{Type: "object", Properties: Properties{}, Required: []string{"output"}}
 	for _, f := range fields {
@@ -151,7 +153,7 @@ func number(min, max int, description string) Schema {
 	return Schema{Type: "number", Description: description, Minimum: &min, Maximum: &max}
 }
 
-func flag(description string) Schema {
+func toggle(description string) Schema {
 	return Schema{Type: "boolean", Description: description, Default: false}
 }
 
@@ -171,22 +173,13 @@ func workspaceArgument() field {
 }
 
 func keyArgument() field {
-	return required("request_key", text(200, "Unique name of this call, e.g. fix-1; same only to retry"))
+	return required("request_key", text(200, "Unique name of this call, e.g. fix-1; reuse only to retry"))
 }
 
 // operationArguments are the two ways to name an operation.
 func operationArguments() []field {
 	return []field{
-		optional("operation_id", text(0, "From an earlier result; or give request_key")),
-		optional("request_key", text(200, "request_key of the call; or give operation_id")),
-	}
-}
-
-// where is the directory that the file and shell tools add to each result. The
-// ids of handle, project, thread and run come too; the model knows them, so the
-// schema, which is open, spares the space.
-func where() []field {
-	return []field{
-		returns("cwd", "string", "Working directory"),
+		optional("operation_id", text(0, "From a result; or give request_key")),
+		optional("request_key", text(200, "Key of the call; or give operation_id")),
 	}
 }

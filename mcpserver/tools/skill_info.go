@@ -8,14 +8,11 @@ var skillInfo = Definition{
 		workspaceArgument(),
 		optional("name", text(0, "Skill to show, any case; without it all are listed")),
 	),
-	Output: result(append(where(),
+	Output: result(
 		optional("skills", Schema{Type: "array", Description: "Without name: name, description, path of each", Items: &Schema{Type: "object"}}),
-		returns("name", "string", "Skill"),
-		returns("path", "string", "Its file"),
 		returns("directory", "string", "Base for its relative paths"),
-		returns("frontmatter", "object", "Its header fields"),
 		returns("instructions", "string", "Its body"),
-	)...),
+	),
 	Returns: []string{"workspace_id", "cwd"},
 	Hints:   Hints{ReadOnly: true, Idempotent: true},
 }

@@ -13,7 +13,7 @@ var workHandoff = Definition{
 	Output: result(
 		returns("run_id", "string", "Finished run"),
 		returns("handoff_id", "string", "Handoff"),
-		returns("handoff", "object", "id, reason, summary, times in epoch ms"),
+		returns("handoff", "object", "The handoff"),
 		returns("replayed", "boolean", "Repeat of an earlier call"),
 	),
 	Returns: []string{"workspace_id", "project_id", "thread_id", "run_id", "handoff_id", "handoff"},

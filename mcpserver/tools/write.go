@@ -10,7 +10,7 @@ var write = Definition{
 		required("content", Schema{Type: "string", Description: "Complete new text, UTF-8", MaxLength: ptr(2_000_000)}),
 		required("expected_revision", revisionArgument),
 	),
-	Output:  result(append(where(), changed()...)...),
+	Output:  result(changed()...),
 	Returns: []string{"workspace_id", "cwd", "path", "changed_paths", "revision"},
 	Hints:   Hints{Destructive: true, Idempotent: true},
 }
@@ -20,10 +20,8 @@ var revisionArgument = text(0, "revision from read; missing if there is no file"
 
 // changed are the fields of a result that changed a file.
 func changed() []field {
-	one := Schema{Type: "string"}
 	return []field{
 		returns("path", "string", "Absolute path"),
-		optional("changed_paths", Schema{Type: "array", Description: "Files changed", Items: &one}),
 		returns("revision", "string", "For the next change"),
 		returns("details", "", "Diff, or null"),
 		returns("replayed", "boolean", "Repeat of an earlier call"),
