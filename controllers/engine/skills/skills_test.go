@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -338,6 +339,7 @@ func TestOpenAgainReadsNothing(t *testing.T) {
 	if reads != 0 {
 		t.Errorf("%d files and directories were read again", reads)
 	}
+	nextTick(t)
 	write(t, filepath.Join(env.Home, ".agents/skills/b/SKILL.md"), skillText("changed"))
 	write(t, filepath.Join(env.Cwd, "../AGENTS.md"), "other rules\n")
 	write(t, filepath.Join(env.Home, ".agents/skills/new/SKILL.md"), skillText("new"))
@@ -345,11 +347,32 @@ func TestOpenAgainReadsNothing(t *testing.T) {
 		files[0].Content != "other rules\n" || reads != 5 {
 		t.Errorf("after changes: %s, %v, %d reads", changed, files, reads)
 	}
+	nextTick(t)
 	if err := os.Remove(filepath.Join(env.Home, ".agents/skills/b/SKILL.md")); err != nil {
 		t.Fatal(err)
 	}
 	if gone, _, _ := open(); strings.Contains(gone, "changed") {
 		t.Errorf("after removal: %s", gone)
+	}
+}
+
+// nextTick waits until the clock of the file system has moved on.
+func nextTick(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "clock")
+	var first time.Time
+	for {
+		write(t, path, "x")
+		st, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first.IsZero() {
+			first = st.ModTime()
+		}
+		if st.ModTime().Sub(first) > time.Millisecond {
+			return
+		}
 	}
 }
 
@@ -361,6 +384,30 @@ func TestFreshFilesAreNotTrusted(t *testing.T) {
 		if c.instructionFiles(env); c.reads != want {
 			t.Errorf("%d reads, want %d", c.reads, want)
 		}
+	}
+}
+
+// TestOpenedByManyAtOnce shares the cache between readers while files change.
+func TestOpenedByManyAtOnce(t *testing.T) {
+	_, env := world(t, "cwd", map[string]string{"cwd/.pi/skills/a/SKILL.md": skillText("a"), "cwd/AGENTS.md": "rules\n"})
+	c := newCache(100 * time.Millisecond)
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for range 50 {
+				if set := c.load(places(env)); len(set.Skills) < 1 || set.Skills[0].Name != "a" {
+					t.Errorf("got %+v", set)
+				}
+				c.instructionFiles(env)
+			}
+		})
+	}
+	for i := range 20 {
+		write(t, filepath.Join(env.Cwd, fmt.Sprintf(".pi/skills/b%02d/SKILL.md", i)), skillText(fmt.Sprintf("b%02d", i)))
+	}
+	readers.Wait()
+	if set := c.load(places(env)); len(set.Skills) != 21 {
+		t.Errorf("%d skills in the end, want 21", len(set.Skills))
 	}
 }
 
