@@ -105,24 +105,28 @@ func nearPath(path string) (string, error) {
 
 // nearNames returns the entries of a directory that look like name, in byte order.
 func nearNames(dir, name string) []string {
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return nil
+	if isPlainASCII(name) && !strings.ContainsAny(name, " '") {
+		return nil // it looks like nothing but itself
 	}
-	f, err := os.Open(dir)
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	names, _ := f.Readdirnames(-1) // what could be read is what can be offered
 	want := lookAlike(name)
 	var near []string
-	for _, n := range names {
-		if lookAlike(n) == want {
-			near = append(near, n)
+	for {
+		names, err := f.Readdirnames(1024)
+		for _, n := range names {
+			if lookAlike(n) == want {
+				near = append(near, n)
+			}
+		}
+		if err != nil { // the end, or all that could be read
+			sort.Strings(near)
+			return near
 		}
 	}
-	sort.Strings(near)
-	return near
 }
 
 // lookAlike maps names that a reader cannot tell apart to one form.
