@@ -20,6 +20,8 @@ const (
 	ReasonOpened = "Opened"
 	// ReasonDirectoryNotFound: the working directory is gone; make it again or close the workspace.
 	ReasonDirectoryNotFound = "DirectoryNotFound"
+	// ReasonWorkspaceLimit: too many workspaces are open and none is idle; close one.
+	ReasonWorkspaceLimit = "WorkspaceLimit"
 	// ReasonClosing: the workspace was deleted and waits for its operations to end.
 	ReasonClosing = "Closing"
 )

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rigbridge/rigbridge/api/registry"
+	"github.com/rigbridge/rigbridge/api/v1alpha1"
+)
+
+// NewCache returns a cache whose informers list and watch the registry in process. Of operations it holds those
+// that are active: finished ones are receipts, kept by the hundred thousand and read from the store by page.
+// Its objects are shared and must be copied before they are changed.
+func (s *Server) NewCache() (cache.Cache, error) {
+	shared := true
+	return cache.New(&rest.Config{}, cache.Options{
+		Scheme: s.Scheme, Mapper: s.Mapper,
+		DefaultUnsafeDisableDeepCopy: &shared,
+		NewInformer:                  s.newInformer,
+	})
+}
+
+func (s *Server) newInformer(_ toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	return toolscache.NewSharedIndexInformer(s.listerWatcher(example), example, resync, indexers)
+}
+
+func (s *Server) listerWatcher(example runtime.Object) toolscache.ListerWatcher {
+	selector := fields.Everything()
+	if _, ok := example.(*v1alpha1.Operation); ok {
+		selector = fields.OneTermEqualSelector(registry.FieldActive, "true")
+	}
+	list, err := s.newList(example)
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if err != nil {
+				return nil, err
+			}
+			out := list()
+			return out, s.Client.List(ctx, out, selected(selector, o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if err != nil {
+				return nil, err
+			}
+			return s.Client.Watch(ctx, list(), selected(selector, o))
+		},
+	}
+}
+
+func selected(selector fields.Selector, o metav1.ListOptions) client.ListOption {
+	return &client.ListOptions{FieldSelector: selector, Limit: o.Limit, Continue: o.Continue, Raw: &o}
+}
+
+// newList returns a maker of lists of an example's kind.
+func (s *Server) newList(example runtime.Object) (func() client.ObjectList, error) {
+	gvk, err := s.Client.GroupVersionKindFor(example)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := s.Scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := obj.(client.ObjectList); !ok {
+		return nil, fmt.Errorf("%T is not a list", obj)
+	}
+	t := reflect.TypeOf(obj).Elem()
+	return func() client.ObjectList { return reflect.New(t).Interface().(client.ObjectList) }, nil
+}

@@ -1,0 +1,177 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authentication/user"
+	apifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
+	apistorage "k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/rigbridge/rigbridge/api/exchange"
+	"github.com/rigbridge/rigbridge/api/openapi"
+	"github.com/rigbridge/rigbridge/api/registry"
+	"github.com/rigbridge/rigbridge/api/storage"
+	"github.com/rigbridge/rigbridge/api/v1alpha1"
+)
+
+// Options are what the API is made of.
+type Options struct {
+	// DB is the open store.
+	DB *storage.DB
+	// Exchange has the output of running commands, for the log subresource.
+	Exchange *exchange.Exchange
+	// Version is the daemon's own version, shown to clients.
+	Version string
+	// Logger gets what a client cannot be told.
+	Logger logr.Logger
+}
+
+// Server is the assembled API.
+type Server struct {
+	// Handler serves /apis, /openapi and /version. It does not ask who calls.
+	Handler http.Handler
+	// Client calls the API in process.
+	Client *Client
+	// Scheme and Mapper know the kinds.
+	Scheme *runtime.Scheme
+	Mapper meta.RESTMapper
+
+	db      *storage.DB
+	generic *genericapiserver.GenericAPIServer
+}
+
+// NewScheme returns a scheme that knows our kinds and the API machinery's own.
+func NewScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(s); err != nil {
+		panic(err) // a programming error: two types under one name
+	}
+	unversioned := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(s, unversioned)
+	s.AddUnversionedTypes(unversioned, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{},
+		&metav1.APIGroup{}, &metav1.APIResourceList{})
+	return s
+}
+
+// New assembles the API on an open store.
+func New(o Options) (*Server, error) {
+	scheme := NewScheme()
+	codecs := serializer.NewCodecFactory(scheme)
+	resources, err := registry.Build(scheme, opener(o.DB, codecs))
+	if err != nil {
+		return nil, err
+	}
+	generic, err := genericServer(scheme, codecs)
+	if err != nil {
+		return nil, err
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, runtime.NewParameterCodec(scheme), codecs)
+	served := map[string]rest.Storage{}
+	for _, r := range resources {
+		served[r.GVR.Resource] = r.Main
+		served[r.GVR.Resource+"/status"] = r.Status
+	}
+	group.VersionedResourcesStorageMap[v1alpha1.GroupVersion.Version] = served
+	if err := generic.InstallAPIGroup(&group); err != nil {
+		return nil, fmt.Errorf("install %s: %w", v1alpha1.GroupVersion, err)
+	}
+	generic.PrepareRun()
+	mapper := newMapper(resources)
+	return &Server{
+		Handler: generic.Handler, Scheme: scheme, Mapper: mapper, db: o.DB, generic: generic,
+		Client: newClient(scheme, mapper, resources),
+	}, nil
+}
+
+// WaitDurable waits until everything up to the resourceVersion of an object is on disk. It is what a write to a
+// remote API implies; whoever acts on or answers with a state calls it first.
+func (s *Server) WaitDurable(ctx context.Context, resourceVersion string) error {
+	rev, err := apistorage.APIObjectVersioner{}.ParseResourceVersion(resourceVersion)
+	if err != nil {
+		return err
+	}
+	return s.db.WaitDurable(ctx, rev)
+}
+
+// Close ends the API's background work. The store is its owner's to close.
+func (s *Server) Close() { s.generic.Destroy() }
+
+func opener(db *storage.DB, codecs serializer.CodecFactory) registry.OpenFunc {
+	codec := codecs.LegacyCodec(v1alpha1.GroupVersion)
+	return func(b registry.Backend) (apistorage.Interface, error) {
+		return db.Store(storage.StoreConfig{
+			Codec: codec, NewFunc: b.NewFunc, NewListFunc: b.NewListFunc, GroupResource: b.GroupResource,
+			ResourcePrefix: b.ResourcePrefix, Volatile: b.Volatile,
+		})
+	}
+}
+
+func genericServer(scheme *runtime.Scheme, codecs serializer.CodecFactory) (*genericapiserver.GenericAPIServer, error) {
+	// Values that the generic server wants and that have no meaning for a server without a TLS listener.
+	c := genericapiserver.NewRecommendedConfig(codecs)
+	c.ExternalAddress = "127.0.0.1:443"
+	c.LoopbackClientConfig = &clientrest.Config{}
+	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	c.FeatureGate = utilfeature.DefaultFeatureGate
+	c.BuildHandlerChainFunc = handlerChain
+	c.EnableProfiling, c.EnableMetrics, c.EnableIndex = false, false, false
+	c.StorageObjectCountTracker = nil
+	namer := apiopenapi.NewDefinitionNamer(scheme)
+	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	c.OpenAPIConfig.Info.Title = "Rig Bridge"
+	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	c.OpenAPIV3Config.Info.Title = "Rig Bridge"
+	s, err := c.Complete().New("rig-bridge", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("assemble the API server: %w", err)
+	}
+	return s, nil
+}
+
+// handlerChain is the part of the usual chain that one owner on one machine needs: authentication happens in
+// front of it, authorization, admission, audit and fairness have nothing to decide.
+func handlerChain(h http.Handler, c *genericapiserver.Config) http.Handler {
+	h = asOwner(h)
+	h = apifilters.WithWarningRecorder(h)
+	h = genericfilters.WithTimeoutForNonLongRunningRequests(h, c.LongRunningFunc)
+	h = apifilters.WithRequestDeadline(h, c.AuditBackend, c.AuditPolicyRuleEvaluator, c.LongRunningFunc, c.Serializer, c.RequestTimeout)
+	h = apifilters.WithCacheControl(h)
+	h = apifilters.WithLatencyTrackers(h)
+	h = apifilters.WithRequestInfo(h, c.RequestInfoResolver)
+	h = apifilters.WithRequestReceivedTimestamp(h)
+	h = genericfilters.WithPanicRecovery(h, c.RequestInfoResolver)
+	return apifilters.WithAuditInit(h)
+}
+
+// owner is the one user of a local daemon.
+var owner = &user.DefaultInfo{Name: "owner", Groups: []string{user.AllAuthenticated}}
+
+func asOwner(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(apirequest.WithUser(r.Context(), owner)))
+	})
+}
+
+func newMapper(resources []*registry.Resource) meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion})
+	for _, r := range resources {
+		m.Add(r.GVK, meta.RESTScopeNamespace)
+	}
+	return m
+}

@@ -1,0 +1,80 @@
+package operation
+
+import "github.com/rigbridge/rigbridge/api/v1alpha1"
+
+// action is the next step for an operation.
+type action string
+
+const (
+	actNothing     action = "Nothing"     // over, or somebody works on it
+	actAdmit       action = "Admit"       // check that it can run, begin
+	actStart       action = "Start"       // prepared: record the attempt, then let the effect happen
+	actStop        action = "Stop"        // ask what runs to end
+	actNoteProcess action = "NoteProcess" // record the command's process group
+	actRecord      action = "Record"      // record the outcome
+	actCancel      action = "Cancel"      // end it without effect
+	actRecover     action = "Recover"     // judge what an earlier life of the daemon left
+)
+
+// observed is what decide looks at.
+type observed struct {
+	over      bool  // the operation has its outcome
+	unwanted  bool  // cancelled, deleted, or the daemon ends
+	attempted bool  // status has an attempt
+	processed bool  // status has the attempt's process
+	stage     stage // of this life's task
+	stopping  bool  // the task has been asked to end
+	process   bool  // the task's command has a process
+}
+
+func observe(s *scope, draining bool) observed {
+	o := observed{
+		over:      s.op.Over(),
+		unwanted:  s.op.Spec.Cancel || !s.op.DeletionTimestamp.IsZero() || draining,
+		attempted: s.op.Status.Attempt != nil,
+		processed: s.op.Status.Attempt != nil && s.op.Status.Attempt.Process != nil,
+	}
+	if s.task != nil {
+		o.stage, o.stopping, o.process = s.task.look()
+	}
+	return o
+}
+
+// decide chooses the next step. It is pure.
+func decide(o observed) action {
+	switch {
+	case o.over || o.stage == stageRecorded:
+		return actNothing
+	case o.stage == stageFinished:
+		return actRecord
+	case o.stage == stageNone && o.attempted:
+		return actRecover
+	case o.stage == stageNone && o.unwanted:
+		return actCancel
+	case o.stage == stageNone:
+		return actAdmit
+	case o.unwanted && !o.stopping:
+		return actStop
+	case o.stage == stagePrepared:
+		return actStart
+	case o.stage == stageRunning && o.process && !o.processed:
+		return actNoteProcess
+	}
+	return actNothing
+}
+
+// cancelledBy says who wants the operation to end.
+func cancelledBy(op *v1alpha1.Operation) string {
+	switch {
+	case op.Spec.CancelledBy != "":
+		return op.Spec.CancelledBy
+	case op.Spec.Cancel:
+		return "person"
+	case !op.DeletionTimestamp.IsZero():
+		return "deletion"
+	}
+	return byShutdown
+}
+
+// byShutdown is recorded when the daemon's end stopped an operation.
+const byShutdown = "shutdown"

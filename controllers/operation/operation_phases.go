@@ -1,0 +1,274 @@
+package operation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rigbridge/rigbridge/api/v1alpha1"
+	"github.com/rigbridge/rigbridge/controllers/engine"
+	"github.com/rigbridge/rigbridge/controllers/engine/bash"
+)
+
+// admit checks that a new operation can run and begins it.
+func (r *Reconciler) admit(ctx context.Context, s *scope) error {
+	ws, err := r.workspace(ctx, s.op)
+	if err != nil {
+		return err
+	}
+	if ws == nil {
+		return r.settle(ctx, s, refused(v1alpha1.ReasonWorkspaceExpired,
+			"The workspace is closed or unknown. Open it again with workspace_open; nothing was done."))
+	}
+	arguments, ok := r.Exchange.Arguments(s.op.Spec.PayloadRef)
+	if !ok {
+		return r.settle(ctx, s, refused(v1alpha1.ReasonNotStarted,
+			"The arguments of this call are gone, by a restart of Rig Bridge; nothing was done. Call again with the same request_key."))
+	}
+	if r.Used != nil {
+		r.Used(ws.Name)
+	}
+	env := r.Env
+	env.Cwd = ws.Spec.Cwd
+	s.task = newTask(s.op, env.Cwd)
+	r.tasks.put(s.task)
+	tool := s.op.Spec.Tool
+	if run, ok := lookups[tool]; ok {
+		r.look(s.task, env, run, arguments)
+		return nil
+	}
+	if p, ok := preparations[tool]; ok {
+		r.prepare(s.task, env, p, arguments)
+		return nil
+	}
+	if tool == v1alpha1.ToolBash {
+		return r.startCommand(ctx, s, env, arguments)
+	}
+	s.task.finish(refused(v1alpha1.ReasonInternalError, fmt.Sprintf("This daemon cannot run %s.", tool)))
+	return r.record(ctx, s)
+}
+
+// workspace returns the operation's workspace if it admits calls, and nil if it does not.
+func (r *Reconciler) workspace(ctx context.Context, op *v1alpha1.Operation) (*v1alpha1.Workspace, error) {
+	ws := &v1alpha1.Workspace{}
+	key := types.NamespacedName{Namespace: op.Namespace, Name: op.Spec.WorkspaceRef.Name}
+	err := r.Client.Get(ctx, key, ws)
+	if apierrors.IsNotFound(err) || err == nil && !ws.Ready() { // the cache may be behind
+		err = r.Live.Get(ctx, key, ws)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !ws.DeletionTimestamp.IsZero():
+		return nil, nil
+	}
+	return ws, nil
+}
+
+// look runs a read-only tool in the background.
+func (r *Reconciler) look(t *task, env engine.Env, run lookup, arguments []byte) {
+	r.Runner.Go(t.object, func() {
+		begun := time.Now()
+		res, fields, err := run(t.ctx, env, arguments)
+		if err != nil {
+			t.finish(elapsed(failed(err, t.stoppedBy()), begun))
+			return
+		}
+		t.finish(elapsed(succeeded(res, fields), begun))
+	})
+}
+
+// prepare locks the file and makes the plan of a change in the background.
+func (r *Reconciler) prepare(t *task, env engine.Env, p preparation, arguments []byte) {
+	r.Runner.Go(t.object, func() {
+		release, err := r.lock(t, env, p, arguments)
+		if err != nil {
+			t.finish(failed(err, t.stoppedBy()))
+			return
+		}
+		plan, err := p.prepare(t.ctx, env, arguments)
+		if err != nil {
+			release()
+			t.finish(failed(err, t.stoppedBy()))
+			return
+		}
+		t.prepared(plan, release)
+	})
+}
+
+var errBusy = errors.New("the wait for the file is over")
+
+func (r *Reconciler) lock(t *task, env engine.Env, p preparation, arguments []byte) (release func(), err error) {
+	arg, err := p.target(arguments)
+	if err != nil {
+		return nil, err
+	}
+	path, err := env.ResolvePath(arg)
+	if err != nil {
+		return nil, err
+	}
+	if path, err = engine.Canonical(path); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(t.ctx, lockWait, errBusy)
+	defer cancel()
+	release, heldBy, err := r.Locks.Acquire(ctx, path, t.object.Name)
+	switch {
+	case errors.Is(err, errBusy):
+		return nil, &engine.Error{Reason: v1alpha1.ReasonFileBusy, Path: path, Err: err,
+			Message: fmt.Sprintf("Another call (%s) has held %s for more than %d seconds; nothing was changed. Wait for it and call again with a new request_key.", heldBy, path, lockWait/time.Second)}
+	case err != nil:
+		return nil, engine.SystemError("lock", path, err)
+	}
+	return release, nil
+}
+
+// start records the attempt of a prepared change and lets it happen once the record is durable.
+func (r *Reconciler) start(ctx context.Context, s *scope) error {
+	t := s.task
+	attempt := v1alpha1.OperationAttempt{ID: r.NewID(), Number: 1, Path: t.plan.Path,
+		PlannedRevision: t.plan.After, ExpectedRevision: t.plan.Before}
+	rv, err := r.recordAttempt(ctx, s, attempt)
+	if err != nil {
+		return err
+	}
+	plan := t.plan
+	r.Runner.Go(t.object, func() {
+		begun := time.Now()
+		if err := r.Durable(t.ctx, rv); err != nil {
+			t.finish(r.notDurable(t, err))
+			return
+		}
+		res, err := plan.Commit(t.ctx, attempt.ID)
+		if err != nil {
+			t.finish(elapsed(failed(err, t.stoppedBy()), begun))
+			return
+		}
+		t.finish(elapsed(succeeded(res, nil), begun))
+	})
+	return nil
+}
+
+// startCommand records the attempt of a command and starts it once the record is durable.
+func (r *Reconciler) startCommand(ctx context.Context, s *scope, env engine.Env, arguments []byte) error {
+	t := s.task
+	args, err := command(arguments)
+	if err != nil {
+		t.finish(failed(err, ""))
+		return r.record(ctx, s)
+	}
+	rv, err := r.recordAttempt(ctx, s, v1alpha1.OperationAttempt{ID: r.NewID(), Number: 1})
+	if err != nil {
+		r.tasks.take(s.op.Name) // admitted again by the next reconcile
+		return err
+	}
+	r.Runner.Go(t.object, func() {
+		if err := r.Durable(t.ctx, rv); err != nil {
+			t.finish(r.notDurable(t, err))
+			return
+		}
+		r.run(t, env, args)
+	})
+	return nil
+}
+
+// run starts the command and waits for it.
+func (r *Reconciler) run(t *task, env engine.Env, args bash.Args) {
+	if by := t.stoppedBy(); by != "" {
+		t.finish(cancelledBeforeStart(by, r.draining.Load()))
+		return
+	}
+	c, err := bash.Start(env, args)
+	if err != nil {
+		t.finish(failed(err, t.stoppedBy()))
+		return
+	}
+	r.Exchange.PutOutput(t.object.UID, c.Output())
+	t.running(c)
+	select { // a command that is over at once needs no record of its process
+	case <-c.Done():
+	case <-time.After(noteAfter):
+		r.Runner.Wake(t.object)
+		<-c.Done()
+	}
+	t.finish(commandOutcome(c.Outcome(), t.stoppedBy()))
+}
+
+// noteAfter is how long a command runs before its process group is recorded.
+const noteAfter = 20 * time.Millisecond
+
+// recordAttempt stores that an attempt is under way and returns the resourceVersion to wait for.
+func (r *Reconciler) recordAttempt(ctx context.Context, s *scope, attempt v1alpha1.OperationAttempt) (string, error) {
+	judgeRunning(s.op, attempt, metav1.NewMicroTime(r.Now()))
+	if err := r.writeStatus(ctx, s); err != nil {
+		return "", err
+	}
+	s.task.setStage(stageRunning)
+	return s.op.ResourceVersion, nil
+}
+
+// notDurable is the outcome when the attempt could not be brought to the disk: nothing was started.
+func (r *Reconciler) notDurable(t *task, err error) *outcome {
+	if by := t.stoppedBy(); by != "" {
+		return cancelledBeforeStart(by, r.draining.Load())
+	}
+	return refused(v1alpha1.ReasonStoreUnavailable,
+		"The state directory cannot be written, so nothing was started. Check its disk space and the daemon's log, then call again with a new request_key.")
+}
+
+// noteProcess records the process group of the running command.
+func (r *Reconciler) noteProcess(ctx context.Context, s *scope) error {
+	t := s.task
+	t.mu.Lock()
+	c := t.command
+	t.mu.Unlock()
+	s.op.Status.Attempt.Process = &v1alpha1.Process{PID: int32(c.PGID()), StartTime: c.StartTime(), Command: "bash"}
+	return r.writeStatus(ctx, s)
+}
+
+// record stores the outcome of the scope's task.
+func (r *Reconciler) record(ctx context.Context, s *scope) error {
+	s.task.mu.Lock()
+	o := s.task.outcome
+	s.task.mu.Unlock()
+	if err := r.settle(ctx, s, o); err != nil {
+		return err
+	}
+	s.task.setStage(stageRecorded)
+	return nil
+}
+
+// settle stores an outcome. The answer is in the exchange before anybody can see that the operation is over.
+func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
+	uid := s.op.UID
+	if s.op.Spec.Tool.ReadOnly() {
+		r.Exchange.PutAnswer(uid, o.answer)
+	} else {
+		r.Exchange.PutReplay(uid, o.answer)
+	}
+	judge(s.op, o, metav1.NewMicroTime(r.Now()))
+	if err := r.writeStatus(ctx, s); err != nil {
+		return fmt.Errorf("record the outcome: %w", err)
+	}
+	r.Exchange.DropOutput(uid)
+	r.Exchange.DropArguments(s.op.Spec.PayloadRef)
+	if s.op.Spec.Tool.ReadOnly() {
+		r.expire(ctx, s.op)
+	}
+	return nil
+}
+
+// forget drops what is kept for an operation that is gone from the cache: it is over, or it was deleted while
+// it ran and its tool has to end.
+func (r *Reconciler) forget(name string) {
+	if t := r.tasks.take(name); t != nil {
+		t.stop("deletion")
+	}
+}
