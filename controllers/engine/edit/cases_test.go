@@ -410,6 +410,21 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
+// The long lines of a text may be the ones that the file has everywhere; the rare ones tell the place.
+func TestPlaceIsFoundByItsRareLines(t *testing.T) {
+	block := func(i int) string {
+		return fmt.Sprintf("// id %d\n\tlog.Printf(\"the same words everywhere\")\n\treturn theSameCallEverywhere(ctx, nil)\n"+
+			"\tpanic(\"the same end everywhere\")\n\tn = %d\n", i, i*i)
+	}
+	var b strings.Builder
+	for i := range 60 {
+		b.WriteString(block(i))
+	}
+	f := newFile(t, b.String())
+	f.refuses(engine.TextNotFound, `line 205: "\\tn = 1600"\. It has "16" where oldText has "z"`, strings.Replace(block(40), "1600", "z00", 1), "x")
+	f.refuses(engine.TextNotFound, `No line of the file resembles it`, "wholly unrelated 12345", "x")
+}
+
 func TestDifferenceInsideAVeryLongLineIsNamed(t *testing.T) {
 	var b strings.Builder
 	for i := range 12000 {

@@ -63,6 +63,9 @@ func FuzzEditBytes(f *testing.F) {
 		if middle := after[len(head) : len(after)-len(tail)]; unixEnds(middle) != unixEnds(newText) {
 			t.Fatalf("%q became %q, want %q", old, middle, newText)
 		}
+		if strings.HasPrefix(newText, "\ufeff") {
+			return // at the beginning it has become a byte order mark, which stays
+		}
 		if newText != "" && uniform(before) && uniform(after) && kind(before) == kind(after) {
 			restores(t, w, before, newText, before[start:end])
 		}
