@@ -111,31 +111,31 @@ func (c *cache) put(key cacheKey, s stamp, value any, size int64) {
 	c.known[key] = cacheEntry{s, value, size}
 }
 
-// file returns what parse makes of the text of a regular file, links followed.
-func file[T any](c *cache, k kind, path string, parse func(text string) T) (T, error) {
-	var none T
+// file returns what parse makes of the text of a regular file, links followed, and which file it is.
+func file[T any](c *cache, k kind, path string, parse func(text string) T) (value T, id fileID, err error) {
 	key := cacheKey{path, k}
 	info, err := os.Stat(path)
 	if err != nil {
-		return none, err
+		return value, id, err
 	}
 	if v, ok := c.get(key, stampOf(info)); ok {
-		return v.(T), nil
+		return v.(T), stampOf(info).id, nil
 	}
-	f, before, err := engine.OpenRegular(path)
+	f, info, err := engine.OpenRegular(path)
 	if err != nil {
-		return none, err
+		return value, id, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFileSize))
 	if err != nil {
-		return none, err
+		return value, id, err
 	}
-	value := parse(engine.ValidText(string(text)))
-	if after, err := f.Stat(); err == nil && stampOf(after) == stampOf(before) {
-		c.put(key, stampOf(before), value, int64(len(text)))
+	value = parse(engine.ValidText(string(text)))
+	before := stampOf(info)
+	if after, err := f.Stat(); err == nil && stampOf(after) == before {
+		c.put(key, before, value, int64(len(text)))
 	}
-	return value, nil
+	return value, before.id, nil
 }
 
 // dir returns the entries of a directory in byte order, and which directory it is.

@@ -65,17 +65,13 @@ func (c *cache) loadPlace(set *Set, p Place) {
 // withoutRepeats keeps the first skill of each file and of each name. Collisions come after all warnings.
 func (s Set) withoutRepeats() Set {
 	out := Set{Diagnostics: s.Diagnostics}
-	files, names := map[string]bool{}, map[string]string{}
+	files, names := map[fileID]bool{}, map[string]string{}
 	var collisions []Diagnostic
 	for _, k := range s.Skills {
-		real, err := filepath.EvalSymlinks(k.FilePath)
-		if err != nil {
-			real = k.FilePath
-		}
-		if files[real] {
+		if files[k.id] {
 			continue
 		}
-		files[real] = true
+		files[k.id] = true
 		if winner, taken := names[k.Name]; taken {
 			collisions = append(collisions, Diagnostic{Type: TypeCollision, Path: k.FilePath,
 				Message:   fmt.Sprintf("name %q collision", k.Name),

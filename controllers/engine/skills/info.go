@@ -98,7 +98,7 @@ func (s Set) notFound(name string) error {
 
 // info reads the skill's file, from memory if it did not change.
 func (k Skill) info() (*Answer, error) {
-	doc, err := file(shared, kindSkill, k.FilePath, parseDocument)
+	doc, _, err := file(shared, kindSkill, k.FilePath, parseDocument)
 	if err != nil {
 		return nil, engine.SystemError("read", k.FilePath, err)
 	}

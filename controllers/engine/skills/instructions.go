@@ -86,7 +86,7 @@ func (c *cache) instructionFile(dir string) (File, bool) {
 }
 
 func (c *cache) readText(path string) (File, bool) {
-	text, err := file(c, kindText, path, func(text string) string { return strings.TrimPrefix(text, "\ufeff") })
+	text, _, err := file(c, kindText, path, func(text string) string { return strings.TrimPrefix(text, "\ufeff") })
 	return File{Path: path, Content: text}, err == nil
 }
 

@@ -37,6 +37,8 @@ type Skill struct {
 	DisableModelInvocation bool `json:"disableModelInvocation"`
 	// Scope is ScopeUser, ScopeProject or ScopeTemporary.
 	Scope string `json:"scope"`
+
+	id fileID // the file, whatever path led to it
 }
 
 // The types of a Diagnostic.
@@ -75,7 +77,7 @@ func (s *Set) warn(path, format string, args ...any) {
 // addFile loads one Markdown file. A loose file, not called SKILL.md, is a skill only if it says so, and is
 // passed over in silence otherwise.
 func (s *Set) addFile(c *cache, path, scope string, loose bool) {
-	doc, err := file(c, kindSkill, path, parseDocument)
+	doc, id, err := file(c, kindSkill, path, parseDocument)
 	if err == nil {
 		err = doc.err
 	} else {
@@ -90,7 +92,7 @@ func (s *Set) addFile(c *cache, path, scope string, loose bool) {
 		s.warn(path, "%s", err)
 		return
 	}
-	skill := Skill{Description: description, FilePath: path, BaseDir: filepath.Dir(path), Scope: scope}
+	skill := Skill{Description: description, FilePath: path, BaseDir: filepath.Dir(path), Scope: scope, id: id}
 	if skill.Name, _ = doc.fields["name"].(string); skill.Name == "" {
 		skill.Name = filepath.Base(skill.BaseDir)
 	}

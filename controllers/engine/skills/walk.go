@@ -85,7 +85,7 @@ func (w *walker) withIgnoreFiles(dir string, rules []*ignore.List, entries []fs.
 			if e.Name() != name {
 				continue
 			}
-			list, err := file(w.cache, kindIgnore, filepath.Join(dir, name), func(text string) *ignore.List {
+			list, _, err := file(w.cache, kindIgnore, filepath.Join(dir, name), func(text string) *ignore.List {
 				return ignore.Parse(dir, []byte(text))
 			})
 			if err == nil && list != nil {
