@@ -21,7 +21,7 @@ type ClientInfo struct {
 	LastTime time.Time
 	// LastMethod is its JSON-RPC method, LastTool the tool if it was a call.
 	LastMethod, LastTool string
-	// Requests counts the messages since the daemon started.
+	// Requests counts them since the daemon started; notifications are none.
 	Requests int64
 }
 
@@ -46,7 +46,7 @@ func newClients(now func() time.Time) *clients {
 	return &clients{now: now, byID: make(map[clientID]*ClientInfo), names: make(map[string]mcp.Implementation)}
 }
 
-// saw records a message and returns how the client calls itself.
+// saw records a request and returns how the client calls itself.
 func (c *clients) saw(agent, session string, info *mcp.Implementation, msg message) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

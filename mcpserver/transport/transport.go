@@ -315,7 +315,6 @@ type origin struct {
 // only within a session: elsewhere ids of different clients would collide, and
 // since 2026-07-28 a client cancels by closing the connection.
 func (h *Handler) notice(from origin, msg message) {
-	h.clients.saw(from.agent, from.session, msg.meta.ClientInfo(), msg)
 	if msg.method != string(mcp.MethodNotificationCancelled) || from.session == "" {
 		return
 	}
