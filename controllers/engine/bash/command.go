@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -244,7 +245,7 @@ func (c *Command) Output() *Output { return c.output }
 func (c *Command) Cancel(reason Cause) {
 	c.mu.Lock()
 	if !c.ended && c.cancelled == "" {
-		c.cancelled = reason
+		c.cancelled = cmp.Or(reason, Cancelled)
 	}
 	c.mu.Unlock()
 	c.halt()

@@ -79,7 +79,7 @@ func (c *Command) judge(o *Outcome, waitErr error) {
 	reason, status := engine.Reason(""), ""
 	switch {
 	case o.Cancelled != "":
-		reason, status = engine.Cancelled, abortText(o.Cancelled)
+		reason, status = engine.Cancelled, "Command aborted"
 	case o.TimedOut:
 		reason, status = engine.TimedOut, "Command timed out after "+c.args.timeoutText()+" seconds"
 	case o.Signal != "":
@@ -103,17 +103,6 @@ func (c *Command) judge(o *Outcome, waitErr error) {
 // paragraphs joins what is not empty with an empty line between.
 func paragraphs(part ...string) string {
 	return strings.Join(slices.DeleteFunc(part, func(s string) bool { return s == "" }), "\n\n")
-}
-
-func abortText(cause Cause) string {
-	switch cause {
-	case Closed:
-		return "Command aborted: its workspace was closed"
-	case Shutdown:
-		return "Command aborted: Rig Bridge is shutting down"
-	default:
-		return "Command aborted"
-	}
 }
 
 func (a Args) timeoutText() string {

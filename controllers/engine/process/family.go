@@ -18,6 +18,10 @@ type Family struct {
 	ours   bool
 	reaped atomic.Bool
 	gone   atomic.Bool
+
+	looking sync.Mutex
+	looked  bool   // somebody has looked since the leader was reaped
+	last    []Info // the members at the last look
 }
 
 // families holds what this process started, so that the reaper leaves leaders to their owner and Group knows
@@ -84,13 +88,15 @@ func (f *Family) StartTime() string { return f.id.String() }
 // Await returns when the leader has ended. Its number stays reserved until Reap.
 func (f *Family) Await() { awaitExit(f.pgid) }
 
-// Reap waits for the leader and returns how it ended.
+// Reap waits for the leader and returns how it ended. From then on the number is the family's only as long as
+// some member goes on using it.
 func (f *Family) Reap() (*os.ProcessState, error) {
 	err := f.cmd.Wait()
 	registry.mu.Lock()
 	delete(registry.leaders, f.pgid)
 	registry.mu.Unlock()
 	f.reaped.Store(true)
+	f.Survivors() // at once, while the number is unused or still ours
 	if f.cmd.ProcessState == nil {
 		return nil, fmt.Errorf("wait for pid %d: %w", f.pgid, err)
 	}
@@ -111,11 +117,8 @@ func (f *Family) Survivors() []Info {
 	return f.Members()
 }
 
-// vanished forgets a family that has no member left and so can never have one again.
+// vanished forgets a family that has no member left, its leader included, and so can never have one again.
 func (f *Family) vanished() {
-	if !f.ours || !f.reaped.Load() {
-		return
-	}
 	f.gone.Store(true)
 	registry.mu.Lock()
 	delete(registry.byStart, f.StartTime())

@@ -18,6 +18,10 @@ const clockTick = 10 * time.Millisecond
 // environLimit bounds how much of another process's environment is searched for the marker.
 const environLimit = 2 << 20
 
+// execTries is how often an empty environment is read again: a process that is executing a program has none
+// for a moment.
+const execTries = 3
+
 // bootID names this boot of the machine.
 var bootID = sync.OnceValue(func() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -31,7 +35,7 @@ var bootID = sync.OnceValue(func() string {
 func inspect(pid int) (Info, bool) {
 	var buf [1024]byte
 	n := readProc("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])
-	return parseStat(buf[:n])
+	return parseStat(buf[:max(n, 0)])
 }
 
 // parseStat reads a line of /proc/PID/stat; the command's name may hold blanks and parentheses.
@@ -66,11 +70,11 @@ func sinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// readProc fills buf from a file of /proc and returns how much there was, 0 for an error.
+// readProc fills buf from a file of /proc and returns how much there was, -1 if it cannot be opened.
 func readProc(path string, buf []byte) int {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0
+		return -1
 	}
 	defer unix.Close(fd)
 	total := 0
@@ -118,7 +122,11 @@ func marked(pid int, marker string) bool {
 	for size := 16 << 10; ; size *= 4 {
 		env := make([]byte, size)
 		n := readProc(path, env)
-		if hasEntry(env[:n], entry) {
+		for try := 0; n == 0 && try < execTries; try++ {
+			time.Sleep(time.Millisecond)
+			n = readProc(path, env)
+		}
+		if n > 0 && hasEntry(env[:n], entry) {
 			return true
 		}
 		if n < size || size >= environLimit {
@@ -140,7 +148,8 @@ func hasEntry(env, entry []byte) bool {
 }
 
 // adoptedSince says whether a process that we did not start became our child and began no earlier than the
-// given start time. The kernel gives orphans to the main thread of a subreaper.
+// given start time. One that has ended counts: its own children may be about to become ours. The kernel gives
+// orphans to the main thread of a subreaper.
 func adoptedSince(began uint64) bool {
 	list, ok := children(os.Getpid())
 	if !ok {
@@ -150,7 +159,7 @@ func adoptedSince(began uint64) bool {
 		if registry.leads(pid) {
 			continue
 		}
-		if p, ok := inspect(pid); ok && !p.zombie && p.began >= began {
+		if p, ok := inspect(pid); !ok || p.began >= began {
 			return true
 		}
 	}
@@ -166,9 +175,8 @@ func children(thread int) ([]int, bool) {
 		if n == size {
 			continue
 		}
-		if n == 0 {
-			_, err := os.Stat(path)
-			return nil, err == nil
+		if n < 0 {
+			return nil, false
 		}
 		var list []int
 		for _, field := range bytes.Fields(buf[:n]) {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -111,14 +112,46 @@ func find(pgid int, start string) *Family {
 	return &Family{pgid: pgid, id: id}
 }
 
+// looks is how often an empty family is looked for: a walk through the process table takes time, in which one
+// process may make another, unseen, and end before it is seen itself.
+const looks = 3
+
 // Members lists the processes of the family that run now, the leader first, in order of their start. It walks
 // the process table.
 func (f *Family) Members() []Info {
-	all := processes(f.id.began)
-	held := f.holdsNumber(all)
-	member := map[int]bool{}
+	f.looking.Lock()
+	defer f.looking.Unlock()
+	reaped := f.reaped.Load()
+	trusted := f.ours && (!reaped || !f.looked)
+	f.looked = reaped
+	var list []Info
+	for range looks {
+		all := processes(f.id.began)
+		if list = f.choose(all, trusted || f.holdsNumber(all)); len(list) > 0 {
+			break
+		}
+	}
+	slices.SortFunc(list, func(a, b Info) int {
+		switch f.pgid {
+		case a.PID:
+			return -1
+		case b.PID:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.PID, b.PID))
+	})
+	f.last = list
+	if len(list) == 0 && reaped {
+		f.vanished()
+	}
+	return list
+}
+
+// choose picks the family out of all processes. held says whether the number of its group is still its own.
+func (f *Family) choose(all []Info, held bool) []Info {
+	member, self := map[int]bool{}, os.Getpid()
 	for _, p := range all {
-		if held && (p.PGID == f.pgid || p.SID == f.pgid) || marked(p.PID, f.id.marker) {
+		if p.PID != self && (held && f.inGroup(p) || marked(p.PID, f.id.marker)) {
 			member[p.PID] = true
 		}
 	}
@@ -130,39 +163,33 @@ func (f *Family) Members() []Info {
 			}
 		}
 	}
-	delete(member, os.Getpid())
-	list := slices.DeleteFunc(all, func(p Info) bool { return !member[p.PID] })
-	slices.SortFunc(list, func(a, b Info) int {
-		if a.began != b.began {
-			return int(a.began) - int(b.began)
-		}
-		return a.PID - b.PID
-	})
-	if len(list) == 0 {
-		f.vanished()
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(all), func(p Info) bool { return !member[p.PID] })
 }
 
-// holdsNumber says whether the family's number cannot have been given to another group: we started the leader
-// and something of it has run ever since, or the leader itself exists, or a marked process is in the group
-// (the kernel does not reuse a number that is in use as a group or a session).
+// inGroup says whether the process keeps the family's number in use.
+func (f *Family) inGroup(p Info) bool { return p.PGID == f.pgid || p.SID == f.pgid }
+
+// holdsNumber says whether the number of the group cannot have been given to anybody else. The kernel does not
+// reuse a number that is in use as a process, a group or a session; so it is enough that the leader exists, or
+// that somebody in the group was there at the last look, or bears the mark. A leader that was reaped just now
+// is trusted without that.
 func (f *Family) holdsNumber(all []Info) bool {
 	if f.pgid <= 1 {
 		return false
-	}
-	if f.ours {
-		return true
 	}
 	if leader, ok := inspect(f.pgid); ok {
 		return leader.began == f.id.began
 	}
 	for _, p := range all {
-		if (p.PGID == f.pgid || p.SID == f.pgid) && marked(p.PID, f.id.marker) {
+		if f.inGroup(p) && (f.wasThere(p) || marked(p.PID, f.id.marker)) {
 			return true
 		}
 	}
 	return false
+}
+
+func (f *Family) wasThere(p Info) bool {
+	return slices.ContainsFunc(f.last, func(old Info) bool { return old.PID == p.PID && old.began == p.began && f.inGroup(old) })
 }
 
 // Stop asks the family to end, kills after Grace what is left, and returns when nothing runs any more. Stopped
@@ -195,13 +222,13 @@ func (f *Family) end(ctx context.Context, sig syscall.Signal, limit time.Duratio
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	signalled := map[int]uint64{}
-	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+	for pause := 2 * time.Millisecond; ; {
 		list := f.Members()
 		if len(list) == 0 {
 			return true, nil
 		}
 		signalNew(list, signalled, sig)
-		for ; anyRuns(list); pause = min(2*pause, 50*time.Millisecond) {
+		for running := true; running; running = anyRuns(list) {
 			select {
 			case <-ctx.Done():
 				return false, fmt.Errorf("stop process group %d: %w", f.pgid, ctx.Err())
@@ -210,6 +237,7 @@ func (f *Family) end(ctx context.Context, sig syscall.Signal, limit time.Duratio
 			case <-time.After(pause):
 			}
 			f.reapMembers()
+			pause = min(2*pause, 50*time.Millisecond)
 		}
 	}
 }

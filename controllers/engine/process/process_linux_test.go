@@ -222,3 +222,31 @@ func ExampleFamily_StartTime() {
 	fmt.Println(identity{boot: "00000000-0000-0000-0000-000000000000", began: 12345, marker: "0123456789abcdef01234567"})
 	// Output: 00000000-0000-0000-0000-000000000000:12345:0123456789abcdef01234567
 }
+
+// TestNumberIsNotTrustedForEver: once all that was seen of a group is gone, its number is somebody else's, even
+// for the process that started it.
+func TestNumberIsNotTrustedForEver(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "sleep 60 & exit")
+	cmd.Env = os.Environ()
+	f, err := Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Await()
+	if _, err := f.Reap(); err != nil {
+		t.Fatal(err)
+	}
+	seen := f.last
+	if len(seen) != 1 {
+		t.Fatalf("survivors: %+v", seen)
+	}
+	f.id.marker = newMarker() // as if the group were another family's
+	if list := f.Members(); len(list) != 1 {
+		t.Errorf("who was seen counts: %+v", list)
+	}
+	f.last = nil
+	if list := f.Members(); len(list) != 0 {
+		t.Errorf("strangers in the group: %+v", list)
+	}
+	syscall.Kill(seen[0].PID, syscall.SIGKILL) //nolint:errcheck // it is ours
+}
