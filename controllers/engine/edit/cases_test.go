@@ -370,6 +370,7 @@ func TestNormalisedMatches(t *testing.T) {
 	if !strings.Contains(r.Text, "\n(edits[0] and edits[2] matched after normalising") {
 		t.Errorf("text %q", r.Text)
 	}
+	newFile(t, "“x”\n").refuses(engine.NoChange, "line 1", "\"x\"", "\"x\"")
 	newFile(t, "“x”\n“x”\n").refuses(engine.TextAmbiguous, "lines 1, 2", "\"x\"", "y")
 	newFile(t, "ﬁ end\n").refuses(engine.EditsOverlap, "overlap", "f", "1", "i end", "2")
 }

@@ -120,6 +120,9 @@ func (d *document) find(i int) (match, error) {
 	d.normalised[i] = true
 	start, lead := d.plain.begin(at.first[0])
 	end, tail := d.plain.finish(at.first[0] + len(form))
+	if text == old { // nothing is asked for: the look-alike stays
+		lead, text, tail = nil, string(d.lf.text[start:end]), nil
+	}
 	return match{edit: i, start: start, end: end, text: string(lead) + text + string(tail)}, nil
 }
 

@@ -225,6 +225,18 @@ func TestFolderWithoutWritePermissionIsRefused(t *testing.T) {
 	holds(t, path, "old")
 }
 
+func TestFolderThatCannotBeReadIsNoFailure(t *testing.T) {
+	dir := openFolder(t)
+	path := filepath.Join(dir, "f")
+	put(t, path, "old", 0o666)
+	check(t, os.Chmod(dir, 0o333))
+	if out := child(t, "plain", path, 1, nil); out != "ok <nil>" {
+		t.Errorf("outcome %q", out)
+	}
+	check(t, os.Chmod(dir, 0o777))
+	holds(t, path, "n")
+}
+
 // Owner, group, access list and attributes stay where the account may set them; a set-id bit never passes to another
 // owner.
 func TestOwnerAndAttributesAreKept(t *testing.T) {

@@ -121,7 +121,7 @@ func mustBeRegular(path string, st fs.FileInfo) error {
 // digest hashes r and copies it to w, in pieces, so that a cancelled context ends it.
 func digest(ctx context.Context, r io.Reader, w io.Writer) (revision string, size int64, err error) {
 	h := sha256.New()
-	buf := make([]byte, 256<<10)
+	buf := make([]byte, 64<<10)
 	for {
 		if err := ctx.Err(); err != nil {
 			return "", size, err

@@ -161,7 +161,8 @@ func (p *Plan) rename(temp string) error {
 	return os.Rename(temp, p.Path)
 }
 
-// syncDirectories makes the new name durable, and the names of folders made for it.
+// syncDirectories makes the new name durable, and the names of folders made for it. A folder that the account may write
+// and not read cannot be opened for that; its file system then decides when the name is durable.
 func (p *Plan) syncDirectories(made []string) error {
 	dirs := []string{filepath.Dir(p.Path)}
 	for _, d := range made {
@@ -169,6 +170,9 @@ func (p *Plan) syncDirectories(made []string) error {
 	}
 	for _, d := range dirs {
 		f, err := os.Open(d)
+		if errors.Is(err, fs.ErrPermission) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("open folder: %w", err)
 		}
