@@ -33,6 +33,7 @@ type automaton struct {
 	// byClass has an entry for each state and class.
 	byClass []int32
 	most    int // states to keep before all are forgotten
+	resets  int // how often that happened
 	wide    []class
 
 	seen  sparse // scratch of closure
@@ -54,6 +55,7 @@ func newAutomaton(p *program) *automaton {
 
 // reset forgets all states but the first.
 func (a *automaton) reset() {
+	a.resets++
 	a.states, a.byByte, a.byClass = a.states[:0], a.byByte[:0], a.byClass[:0]
 	a.byKey = map[string]int32{}
 	a.next.clear()
@@ -228,21 +230,9 @@ func (a *automaton) run(at int32, text []byte, final bool) (to int32, used int) 
 				break
 			}
 		}
-		if at == dead {
-			n := bytes.IndexByte(text[i:], '\n')
-			if n < 0 {
-				return dead, len(text)
-			}
-			at, i = 0, i+n+1
-			continue
-		}
-		c, width := a.classAt(text[i:], final)
+		next, width := a.slow(at, text[i:], final)
 		if width == 0 {
 			return at, i
-		}
-		next := a.step(at, c)
-		if b := text[i]; b < utf8.RuneSelf && b != '\r' {
-			a.remember(at, b, next)
 		}
 		if next == matched {
 			return matched, i
@@ -251,6 +241,27 @@ func (a *automaton) run(at int32, text []byte, final bool) (to int32, used int) 
 		i += width
 	}
 	return at, len(text)
+}
+
+// slow takes one character that the table by bytes does not settle, or the rest of a dead line. Width 0 says
+// that the character is cut off.
+func (a *automaton) slow(at int32, text []byte, final bool) (next int32, width int) {
+	if at == dead {
+		n := bytes.IndexByte(text, '\n')
+		if n < 0 {
+			return dead, len(text)
+		}
+		return 0, n + 1
+	}
+	c, width := a.classAt(text, final)
+	if width == 0 {
+		return at, 0
+	}
+	next = a.step(at, c)
+	if b := text[0]; b < utf8.RuneSelf && b != '\r' {
+		a.remember(at, b, next)
+	}
+	return next, width
 }
 
 // remember stores a step in the fast table. If all states were just forgotten the numbers mean others now, and

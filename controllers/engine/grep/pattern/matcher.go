@@ -120,7 +120,7 @@ func (s *Scanner) Find(text []byte) (start, end int, ok bool) {
 }
 
 func (s *Scanner) find(text []byte) (start, end int, ok bool) {
-	to, used := s.a.run(0, text, true)
+	to, used := s.a.scan(text)
 	if to == matched {
 		start, end = lineAround(text, used)
 		return start, end, true

@@ -134,6 +134,11 @@ func TestAgainstRegexp(t *testing.T) {
 		}
 		fold := rapid.Bool().Draw(t, "fold")
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("ababxyzécAÉ漢k \n\n")), 0, 60, -1).Draw(t, "text")
+		if rapid.Bool().Draw(t, "long") { // long enough to be cut into lanes, with few or many matches
+			filler := rapid.SampledFrom([]string{"-", "-\n", "--- -- ---- --\n", "é-\n"}).Draw(t, "filler")
+			half := strings.Repeat(filler, rapid.IntRange(0, 3000).Draw(t, "before"))
+			text = half + text + strings.Repeat(filler, rapid.IntRange(0, 3000).Draw(t, "after")) + text
+		}
 		m, err := pattern.Compile(expr, pattern.Options{IgnoreCase: fold})
 		if err != nil {
 			t.Fatalf("%q: %v", expr, err)
@@ -151,15 +156,24 @@ func TestAgainstRegexp(t *testing.T) {
 		}
 		got := lines(m, text)
 		if len(got) != len(want) {
-			t.Fatalf("%q fold=%v on %q: lines %v, want %v", expr, fold, text, got, want)
+			t.Fatalf("%q fold=%v on %q: lines %v, want %v", expr, fold, clip(text), got, want)
 		}
 		for i := range got {
 			if got[i] != want[i] {
-				t.Fatalf("%q fold=%v on %q: lines %v, want %v", expr, fold, text, got, want)
+				t.Fatalf("%q fold=%v on %q: lines %v, want %v", expr, fold, clip(text), got, want)
 			}
 		}
-		inPieces(t, m, text, want)
+		if len(text) < 200 {
+			inPieces(t, m, text, want)
+		}
 	})
+}
+
+func clip(s string) string {
+	if len(s) > 400 {
+		return s[:200] + "…" + s[len(s)-200:]
+	}
+	return s
 }
 
 // inPieces feeds each line in small pieces.
@@ -183,6 +197,22 @@ func inPieces(t *rapid.T, m *pattern.Matcher, text string, want []int) {
 		}
 		if got != expected {
 			t.Fatalf("line %q in pieces of %d: %v, want %v", line, size, got, expected)
+		}
+	}
+}
+
+// TestLongLastLine has a last line without LF that is longer than what is looked at in one piece.
+func TestLongLastLine(t *testing.T) {
+	for _, n := range []int{1, 2000, 50000} {
+		for _, before := range []string{"", "x\n", strings.Repeat("x\n", 5000)} {
+			text := before + strings.Repeat("ab", n)
+			m, err := pattern.Compile(`[b]$`, pattern.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := lines(m, text); len(got) != 1 || got[0] != strings.Count(text, "\n")+1 {
+				t.Errorf("%d bytes behind %d lines: matches %v", 2*n, strings.Count(before, "\n"), got)
+			}
 		}
 	}
 }
