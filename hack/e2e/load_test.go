@@ -167,32 +167,6 @@ func TestConnectionCut(t *testing.T) {
 	}
 }
 
-// TestSessions checks that sessions are tolerated, never required, and outlive the daemon.
-func TestSessions(t *testing.T) {
-	d := daemon.Start(t, daemon.Options{})
-	client := d.Client()
-	dir := gitProject(t)
-	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
-		raw, err := client.Initialize(bounded(t, time.Minute), version)
-		if err != nil || !strings.Contains(string(raw), `"`+version+`"`) {
-			t.Fatalf("%s: %v %s", version, err, raw)
-		}
-	}
-	workspace := client.Open(t, dir)
-	if err := d.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	d.Revive(t)
-	if client.Session() != "" {
-		t.Log("the session id is sent to the new process")
-	}
-	client.OK(t, "read", daemon.Args{"workspace_id": workspace, "path": "README.md"})
-	d.Client().OK(t, "read", daemon.Args{"workspace_id": workspace, "path": "README.md"}) // without a session
-	if _, err := client.Initialize(bounded(t, time.Minute), "2025-06-18"); err != nil {
-		t.Errorf("a second initialize: %v", err)
-	}
-}
-
 // TestTwoWorkspacesOneFile: the later of two writers that read the same revision is refused.
 func TestTwoWorkspacesOneFile(t *testing.T) {
 	client := daemon.Start(t, daemon.Options{}).Client()
