@@ -64,9 +64,8 @@ type Command struct {
 	args   Args
 	begun  time.Time
 
-	reader  *reader
-	drained chan struct{} // closed when both streams have ended
-	timer   *time.Timer
+	reader *reader
+	timer  *time.Timer
 
 	mu        sync.Mutex
 	ended     bool // the shell has ended
@@ -95,7 +94,7 @@ func Start(env engine.Env, a Args) (*Command, error) {
 	if strings.IndexByte(a.Command, 0) >= 0 {
 		return nil, engine.Errorf(engine.SpawnFailed, "The command contains a NUL character. Remove it and try again.")
 	}
-	c := &Command{args: a, drained: make(chan struct{}), halted: make(chan struct{}), stopped: make(chan struct{}),
+	c := &Command{args: a, halted: make(chan struct{}), stopped: make(chan struct{}),
 		done: make(chan struct{}), output: &Output{full: fullOutput{dir: env.OutputDir, limit: FullOutputLimit}}}
 	if env.OutputDir == "" {
 		c.output.full.dir = os.TempDir()
@@ -110,7 +109,7 @@ func Start(env engine.Env, a Args) (*Command, error) {
 
 // spawn starts the shell and the reader of its two streams.
 func (c *Command) spawn(env engine.Env) error {
-	reader, writers, err := newReader()
+	reader, writers, err := newReader(c.take, c.output.end)
 	if err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (c *Command) spawn(env engine.Env) error {
 		return err
 	}
 	c.family, c.reader = family, reader
-	go c.follow()
+	go reader.run()
 	if c.args.Timeout > 0 {
 		c.timer = time.AfterFunc(c.args.Timeout, c.expire)
 	}

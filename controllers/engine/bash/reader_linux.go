@@ -3,6 +3,8 @@ package bash
 import (
 	"fmt"
 	"os"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,18 +13,27 @@ import (
 // in an epoll instance. Two goroutines, one a stream, would show a message of an error before or after the
 // line it belongs to as the scheduler pleases.
 type reader struct {
+	take  func(stream int, chunk []byte)
+	end   func(stream int)
+	ended chan struct{} // closed when nobody can write any more
+
 	ready *os.File // the epoll instance
-	fd    [2]int   // only run uses them
+	mu    sync.Mutex
+	ep    int // its descriptor, valid while open is not 0
+	fd    [2]int
+	open  int
 }
 
-// newReader makes two pipes and returns their writing ends.
-func newReader() (r *reader, writers [2]*os.File, err error) {
+// newReader makes two pipes and returns their writing ends. Every chunk will be given to take and every end of
+// a stream to end, never two at a time.
+func newReader(take func(stream int, chunk []byte), end func(stream int)) (r *reader, writers [2]*os.File, err error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, writers, fmt.Errorf("create epoll: %w", err)
 	}
 	unix.SetNonblock(ep, true) //nolint:errcheck // without it a thread waits instead of the runtime
-	r = &reader{ready: os.NewFile(uintptr(ep), "epoll"), fd: [2]int{-1, -1}}
+	r = &reader{take: take, end: end, ended: make(chan struct{}), ready: os.NewFile(uintptr(ep), "epoll"), ep: ep,
+		fd: [2]int{-1, -1}, open: 2}
 	for i := range writers {
 		var p [2]int
 		if err = unix.Pipe2(p[:], unix.O_CLOEXEC); err == nil {
@@ -55,58 +66,72 @@ func (r *reader) shut(stream int) {
 	}
 }
 
-// run gives every chunk to take, and every end of a stream to end, until nobody can write any more. A buffer
-// is held only while there is something to read.
-func (r *reader) run(take func(stream int, chunk []byte), end func(stream int)) {
+// run reads until nobody can write any more.
+func (r *reader) run() {
 	defer r.ready.Close()
 	raw, err := r.ready.SyscallConn()
 	if err != nil {
 		return
 	}
-	for open := len(r.fd); open > 0; {
-		var events [2]unix.EpollEvent
-		n := 0
-		err := raw.Read(func(fd uintptr) bool {
-			n = pollEvents(int(fd), events[:])
-			return n > 0
+	for over := false; !over; {
+		err := raw.Read(func(uintptr) bool {
+			var read bool
+			read, over = r.step()
+			return read || over
 		})
 		if err != nil {
 			return
 		}
-		for _, event := range events[:n] {
-			if stream := int(event.Fd); !r.chunk(stream, take) {
-				r.shut(stream)
-				end(stream)
-				open--
-			}
+	}
+}
+
+// catchUp reads what lies in the pipes now, up to a few megabytes, in the caller's goroutine: it need not wait
+// for run to get the processor.
+func (r *reader) catchUp() {
+	for range 64 {
+		read, over := r.step()
+		if over {
+			r.ready.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // ends run, if it has not ended
+		}
+		if over || !read {
+			return
 		}
 	}
 }
 
-// chunk reads once from a stream and says whether there may be more.
-func (r *reader) chunk(stream int, take func(stream int, chunk []byte)) bool {
+// step reads once from each stream that is readable.
+func (r *reader) step() (read, over bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open == 0 {
+		return false, true
+	}
+	var events [2]unix.EpollEvent
+	n := pollEvents(r.ep, events[:])
+	for _, event := range events[:n] {
+		stream := int(event.Fd)
+		if r.chunk(stream) {
+			continue
+		}
+		r.shut(stream)
+		r.end(stream)
+		if r.open--; r.open == 0 {
+			close(r.ended)
+		}
+	}
+	return n > 0, r.open == 0
+}
+
+// chunk reads once from a stream and says whether there may be more. A buffer is held only meanwhile.
+func (r *reader) chunk(stream int) bool {
 	buf := chunks.Get().(*[chunkSize]byte)
 	defer chunks.Put(buf)
 	n, err := readFD(r.fd[stream], buf[:])
 	if n > 0 {
-		take(stream, buf[:n])
+		r.take(stream, buf[:n])
 		return true
 	}
 	return err == unix.EAGAIN
-}
-
-// waiting says whether something lies in the pipes, as on a machine too busy to let run read it.
-func (r *reader) waiting() bool {
-	raw, err := r.ready.SyscallConn()
-	if err != nil {
-		return false
-	}
-	n := 0
-	raw.Control(func(fd uintptr) { //nolint:errcheck // closed: nothing waits
-		var events [2]unix.EpollEvent
-		n = pollEvents(int(fd), events[:])
-	})
-	return n > 0
 }
 
 // pollEvents returns how many streams are readable, without waiting.

@@ -13,6 +13,8 @@ import (
 const (
 	// silence is how long the pipes may say nothing before the command counts as over.
 	silence = 100 * time.Millisecond
+	// patience is how often silence is put down to a busy machine: some child waits for the processor.
+	patience = 3
 	// chatter is how long background children that go on writing are listened to.
 	chatter = time.Second
 	// settling is how long a child that has closed its output may take to end before it counts as left over.
@@ -25,15 +27,12 @@ const chunkSize = 64 << 10
 
 var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 
-// follow reads both streams until nobody can write to them any more. After the end of the command it goes on,
-// so that nobody dies of a closed pipe, and slowly, so that it costs nothing.
-func (c *Command) follow() {
-	defer close(c.drained)
-	c.reader.run(func(stream int, chunk []byte) {
-		if !c.output.take(stream, chunk) && len(chunk) == chunkSize {
-			time.Sleep(drainPause)
-		}
-	}, c.output.end)
+// take adds a chunk to the output. After the end of the command reading goes on, so that nobody dies of a
+// closed pipe, and slowly, so that it costs nothing.
+func (c *Command) take(stream int, chunk []byte) {
+	if !c.output.take(stream, chunk) && len(chunk) == chunkSize {
+		time.Sleep(drainPause)
+	}
 }
 
 func readFD(fd int, p []byte) (int, error) {
@@ -55,6 +54,7 @@ func (c *Command) run() {
 		c.timer.Stop()
 	}
 	state, err := c.family.Reap()
+	c.reader.catchUp()
 	c.quiet()
 	left := c.survivors()
 	c.output.close()
@@ -66,23 +66,27 @@ func (c *Command) run() {
 func (c *Command) quiet() {
 	over := time.NewTimer(chatter)
 	defer over.Stop()
-	for size := c.output.seen(); ; {
+	for size, patient := c.output.seen(), patience; ; {
 		select {
-		case <-c.drained:
+		case <-c.reader.ended:
 			return
 		case <-over.C:
 			return
 		case <-c.halted:
 			<-c.stopped
 			select { // what is in the pipes still counts
-			case <-c.drained:
+			case <-c.reader.ended:
 			case <-time.After(silence):
 			}
 			return
 		case <-time.After(silence):
+			c.reader.catchUp() // a busy machine may not have let the reader run
 			now := c.output.seen()
-			if now == size && !c.reader.waiting() {
-				return
+			if now == size {
+				if patient == 0 || !c.family.Busy() {
+					return
+				}
+				patient--
 			}
 			size = now
 		}

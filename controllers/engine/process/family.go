@@ -56,10 +56,13 @@ func (r *families) add(f *Family) {
 }
 
 // Start starts cmd as the leader of a session and process group of its own, with a marker in its environment.
-// cmd.Env must be set. Its output must go to files: nothing waits for copying. The caller must call Await and
-// then Reap.
+// Its output should go to files: otherwise Reap also waits for whoever holds the pipes. The caller must call
+// Await and then Reap.
 func Start(cmd *exec.Cmd) (*Family, error) {
 	f := &Family{cmd: cmd, ours: true, id: identity{boot: bootID(), marker: newMarker()}}
+	if cmd.Env == nil {
+		cmd.Env = os.Environ()
+	}
 	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], MarkerVariable+"="+f.id.marker)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

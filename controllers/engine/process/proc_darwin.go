@@ -10,7 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const stateZombie = 5 // SZOMB of <sys/proc.h>
+// States of <sys/proc.h>.
+const (
+	stateRunnable = 2 // SRUN
+	stateZombie   = 5 // SZOMB
+)
 
 // bootID names this boot of the machine.
 var bootID = sync.OnceValue(func() string {
@@ -34,7 +38,7 @@ func describe(k *unix.KinfoProc) Info {
 	began := time.Unix(k.Proc.P_starttime.Sec, int64(k.Proc.P_starttime.Usec)*1000)
 	p := Info{PID: int(k.Proc.P_pid), PPID: int(k.Eproc.Ppid), PGID: int(k.Eproc.Pgid),
 		Command: unix.ByteSliceToString(k.Proc.P_comm[:]), Age: time.Since(began),
-		began: uint64(began.UnixMicro()), zombie: k.Proc.P_stat == stateZombie}
+		began: uint64(began.UnixMicro()), zombie: k.Proc.P_stat == stateZombie, runnable: k.Proc.P_stat == stateRunnable}
 	p.SID, _ = unix.Getsid(p.PID)
 	p.StartTime = identity{boot: bootID(), began: p.began}.String()
 	return p

@@ -53,7 +53,9 @@ func parseStat(line []byte) (Info, bool) {
 		return n
 	}
 	p := Info{PID: number(bytes.TrimSpace(line[:open])), PPID: number(field[1]), PGID: number(field[2]), SID: number(field[3]),
-		Command: string(line[open+1 : end]), zombie: field[0][0] == 'Z' || field[0][0] == 'X'}
+		Command: string(line[open+1 : end])}
+	p.zombie = field[0][0] == 'Z' || field[0][0] == 'X'
+	p.runnable = field[0][0] == 'R'
 	p.began, _ = strconv.ParseUint(string(field[19]), 10, 64)
 	p.StartTime = identity{boot: bootID(), began: p.began}.String()
 	if age := sinceBoot() - time.Duration(p.began)*clockTick; age > 0 {

@@ -34,8 +34,9 @@ type Info struct {
 	// Age is how long the process has existed.
 	Age time.Duration
 
-	began  uint64 // in the kernel's own unit
-	zombie bool
+	began    uint64 // in the kernel's own unit
+	zombie   bool
+	runnable bool
 }
 
 // identity is what Family.StartTime encodes.
@@ -145,6 +146,12 @@ func (f *Family) Members() []Info {
 		f.vanished()
 	}
 	return list
+}
+
+// Busy says whether some process of the family has the processor or waits for it, rather than for time or
+// data to come.
+func (f *Family) Busy() bool {
+	return slices.ContainsFunc(f.Members(), func(p Info) bool { return p.runnable })
 }
 
 // choose picks the family out of all processes. held says whether the number of its group is still its own.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -16,7 +15,6 @@ import (
 func sleeper(t *testing.T, name string, arg ...string) *Family {
 	t.Helper()
 	cmd := exec.Command(name, arg...)
-	cmd.Env = os.Environ()
 	f, err := Start(cmd)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +73,6 @@ func TestWrongIdentityMatchesNothing(t *testing.T) {
 func TestLeaderlessGroupNeedsItsMarker(t *testing.T) {
 	for command, want := range map[string]int{"sleep 60 &": 1, "exec env -i sleep 60 &": 0} {
 		cmd := exec.Command("sh", "-c", command)
-		cmd.Env = os.Environ()
 		f, err := Start(cmd)
 		if err != nil {
 			t.Fatal(err)
@@ -182,7 +179,6 @@ func TestHasEntry(t *testing.T) {
 // TestReaperTakesOnlyOrphans drives the reaper's pass with a clock of its own.
 func TestReaperTakesOnlyOrphans(t *testing.T) {
 	led := exec.Command("sh", "-c", "exit 3")
-	led.Env = os.Environ()
 	f, err := Start(led)
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +223,6 @@ func ExampleFamily_StartTime() {
 // for the process that started it.
 func TestNumberIsNotTrustedForEver(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 60 & exit")
-	cmd.Env = os.Environ()
 	f, err := Start(cmd)
 	if err != nil {
 		t.Fatal(err)
