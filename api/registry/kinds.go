@@ -55,7 +55,7 @@ var (
 		Default:   holdWhileActive,
 		Validate:  v1alpha1.ValidateOperation, ValidateUpdate: v1alpha1.ValidateOperationUpdate,
 		Fields: operationFields, Settle: releaseWhenOver,
-		Volatile: func(o *v1alpha1.Operation) bool { return o.Spec.Tool.ReadOnly() },
+		Volatile: func(o *v1alpha1.Operation) bool { return !o.Spec.Tool.Keyed() },
 	}
 	runs = Kind[v1alpha1.Run, *v1alpha1.Run]{
 		Plural: "runs", Singular: "run",
@@ -105,7 +105,7 @@ func operationFields(o *v1alpha1.Operation) fields.Set {
 
 // holdWhileActive makes a durable operation survive its deletion until it is over.
 func holdWhileActive(o *v1alpha1.Operation) {
-	if !o.Spec.Tool.ReadOnly() && !slices.Contains(o.Finalizers, v1alpha1.Finalizer) {
+	if o.Spec.Tool.Keyed() && !slices.Contains(o.Finalizers, v1alpha1.Finalizer) {
 		o.Finalizers = append(o.Finalizers, v1alpha1.Finalizer)
 	}
 }

@@ -78,3 +78,25 @@ func (s *Server) newList(example runtime.Object) (func() client.ObjectList, erro
 	t := reflect.TypeOf(obj).Elem()
 	return func() client.ObjectList { return reflect.New(t).Interface().(client.ObjectList) }, nil
 }
+
+// cachedClient reads from a cache and does everything else through the API.
+type cachedClient struct {
+	*Client
+	cache client.Reader
+}
+
+// NewCachedClient returns a client for reconcilers: it reads from the cache, whose objects are shared and must
+// be copied before they are changed, and writes to the API.
+func NewCachedClient(c *Client, cache client.Reader) client.Client {
+	return cachedClient{Client: c, cache: cache}
+}
+
+// Get reads one object from the cache.
+func (c cachedClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.cache.Get(ctx, key, obj, opts...)
+}
+
+// List reads objects from the cache.
+func (c cachedClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.cache.List(ctx, list, opts...)
+}

@@ -3,27 +3,29 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Tool is the name of a tool.
-// +kubebuilder:validation:Enum=read;ls;find;grep;skill_info;write;edit;bash;run_start;work_handoff
+// +kubebuilder:validation:Enum=workspace_open;read;ls;find;grep;skill_info;write;edit;bash;run_start;work_handoff
 type Tool string
 
 // The tools whose calls are operations.
 const (
-	ToolRead        Tool = "read"
-	ToolLs          Tool = "ls"
-	ToolFind        Tool = "find"
-	ToolGrep        Tool = "grep"
-	ToolSkillInfo   Tool = "skill_info"
-	ToolWrite       Tool = "write"
-	ToolEdit        Tool = "edit"
-	ToolBash        Tool = "bash"
-	ToolRunStart    Tool = "run_start"
-	ToolWorkHandoff Tool = "work_handoff"
+	ToolWorkspaceOpen Tool = "workspace_open"
+	ToolRead          Tool = "read"
+	ToolLs            Tool = "ls"
+	ToolFind          Tool = "find"
+	ToolGrep          Tool = "grep"
+	ToolSkillInfo     Tool = "skill_info"
+	ToolWrite         Tool = "write"
+	ToolEdit          Tool = "edit"
+	ToolBash          Tool = "bash"
+	ToolRunStart      Tool = "run_start"
+	ToolWorkHandoff   Tool = "work_handoff"
 )
 
-// ReadOnly says whether the tool changes nothing, so that its operations are volatile and simply repeated.
-func (t Tool) ReadOnly() bool {
+// Keyed says whether a call of the tool needs a retry key and leaves a durable receipt. The operations of all
+// other tools are volatile: they live in memory, and a lost one is simply asked again.
+func (t Tool) Keyed() bool {
 	switch t {
-	case ToolRead, ToolLs, ToolFind, ToolGrep, ToolSkillInfo:
+	case ToolWrite, ToolEdit, ToolBash, ToolRunStart, ToolWorkHandoff:
 		return true
 	}
 	return false
@@ -32,10 +34,10 @@ func (t Tool) ReadOnly() bool {
 // Known says whether the tool is one of this version's.
 func (t Tool) Known() bool {
 	switch t {
-	case ToolWrite, ToolEdit, ToolBash, ToolRunStart, ToolWorkHandoff:
+	case ToolWorkspaceOpen, ToolRead, ToolLs, ToolFind, ToolGrep, ToolSkillInfo:
 		return true
 	}
-	return t.ReadOnly()
+	return t.Keyed()
 }
 
 // OperationPhase is a summary of an operation's condition.

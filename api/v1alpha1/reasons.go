@@ -23,6 +23,15 @@ const (
 	ReasonWorkspaceExpired = "WorkspaceExpired"
 	// ReasonStoreUnavailable: the outcome could not be recorded, so nothing was started.
 	ReasonStoreUnavailable = "StoreUnavailable"
+	// ReasonInvalidWorkspace: the directory to open is not there or is not a directory.
+	ReasonInvalidWorkspace = "InvalidWorkspace"
+	// ReasonInvalidProjectRoot: the directory to open is not inside the given project root.
+	ReasonInvalidProjectRoot = "InvalidProjectRoot"
+	// ReasonProjectNotFound and ReasonThreadNotFound: unknown ids.
+	ReasonProjectNotFound = "ProjectNotFound"
+	ReasonThreadNotFound  = "ThreadNotFound"
+	// ReasonThreadConflict: a thread was resumed with another directory or project than its own.
+	ReasonThreadConflict = "ThreadConflict"
 	// ReasonInternalError: a fault of the daemon itself.
 	ReasonInternalError = "InternalError"
 )
@@ -83,7 +92,7 @@ var codeOfReason = map[string]string{
 // the table is an EXECUTION_FAILED, so that clients of the reference understand it.
 func CodeFor(tool Tool, reason string) string {
 	if reason == ReasonCancelled {
-		if tool.ReadOnly() {
+		if !tool.Keyed() {
 			return CodeExecutionFailed
 		}
 		return CodeCommandCancelled

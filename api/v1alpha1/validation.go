@@ -99,12 +99,12 @@ func ValidateOperation(o *Operation) field.ErrorList {
 	return append(errs, atMost(s.CancelledBy, 64, spec.Child("cancelledBy"))...)
 }
 
-var knownTools = []Tool{ToolRead, ToolLs, ToolFind, ToolGrep, ToolSkillInfo, ToolWrite, ToolEdit, ToolBash,
+var knownTools = []Tool{ToolWorkspaceOpen, ToolRead, ToolLs, ToolFind, ToolGrep, ToolSkillInfo, ToolWrite, ToolEdit, ToolBash,
 	ToolRunStart, ToolWorkHandoff}
 
 func validateKey(o *Operation, spec *field.Path) (errs field.ErrorList) {
 	s := &o.Spec
-	if s.Tool.ReadOnly() {
+	if !s.Tool.Keyed() {
 		return nil
 	}
 	if s.RequestKey == "" {

@@ -17,6 +17,9 @@ import (
 
 // admit checks that a new operation can run and begins it.
 func (r *Reconciler) admit(ctx context.Context, s *scope) error {
+	if s.op.Spec.Tool == v1alpha1.ToolWorkspaceOpen {
+		return r.open(ctx, s)
+	}
 	ws, err := r.workspace(ctx, s.op)
 	if err != nil {
 		return err
@@ -248,10 +251,10 @@ func (r *Reconciler) record(ctx context.Context, s *scope) error {
 // settle stores an outcome. The answer is in the exchange before anybody can see that the operation is over.
 func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 	uid := s.op.UID
-	if s.op.Spec.Tool.ReadOnly() {
-		r.Exchange.PutAnswer(uid, o.answer)
-	} else {
+	if s.op.Spec.Tool.Keyed() {
 		r.Exchange.PutReplay(uid, o.answer)
+	} else {
+		r.Exchange.PutAnswer(uid, o.answer)
 	}
 	judge(s.op, o, metav1.NewMicroTime(r.Now()))
 	if err := r.writeStatus(ctx, s); err != nil {
@@ -259,7 +262,7 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 	}
 	r.Exchange.DropOutput(uid)
 	r.Exchange.DropArguments(s.op.Spec.PayloadRef)
-	if s.op.Spec.Tool.ReadOnly() {
+	if !s.op.Spec.Tool.Keyed() {
 		r.expire(ctx, s.op)
 	}
 	return nil

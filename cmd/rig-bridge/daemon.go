@@ -1,0 +1,375 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/rigbridge/rigbridge/api/exchange"
+	"github.com/rigbridge/rigbridge/api/server"
+	"github.com/rigbridge/rigbridge/api/storage"
+	"github.com/rigbridge/rigbridge/controllers/engine"
+	"github.com/rigbridge/rigbridge/controllers/engine/bash"
+	"github.com/rigbridge/rigbridge/controllers/engine/process"
+	"github.com/rigbridge/rigbridge/controllers/operation"
+	"github.com/rigbridge/rigbridge/controllers/runner"
+	"github.com/rigbridge/rigbridge/controllers/workspace"
+	"github.com/rigbridge/rigbridge/mcpserver"
+	"github.com/rigbridge/rigbridge/mcpserver/transport"
+	"github.com/rigbridge/rigbridge/mcpserver/transport/security"
+)
+
+// maxObject bounds one object in the store, in bytes; it lies below the size at which badger keeps values apart.
+const maxObject = 96 << 10
+
+// Files with the full output of commands are kept for this long, and this many bytes of them together.
+const (
+	outputAge   = 7 * 24 * time.Hour
+	outputTotal = 2 << 30
+)
+
+// daemon is everything that runs.
+type daemon struct {
+	settings *settings
+	log      logr.Logger
+	failed   chan error // a listener or the manager ended by itself
+
+	db         *storage.DB
+	api        *server.Server
+	exchange   *exchange.Exchange
+	operations *operation.Reconciler
+	runner     *runner.Runner
+	mcp        *transport.Handler
+	listeners  []net.Listener
+	servers    []*http.Server
+
+	cancel  context.CancelFunc // ends the manager and the watches
+	managed chan struct{}      // closed when the manager has ended
+}
+
+// start brings the daemon up. What it started before a failure it ends again.
+func start(s *settings, log logr.Logger) (d *daemon, err error) {
+	d = &daemon{settings: s, log: log, failed: make(chan error, 4), exchange: exchange.New(), runner: runner.New(), managed: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	d.cancel = cancel
+	defer func() {
+		if err != nil {
+			d.release()
+		}
+	}()
+	for _, step := range []func(context.Context) error{d.openState, d.openStore, d.listen, d.assemble, d.serve} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// openState makes the owner-only directories.
+func (d *daemon) openState(context.Context) error {
+	for _, dir := range []string{d.settings.StateDir, d.outputDir()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("the state directory cannot be made: %w", err)
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return fmt.Errorf("the state directory must be the owner's alone: %w", err)
+		}
+	}
+	return nil
+}
+
+func (d *daemon) outputDir() string { return filepath.Join(d.settings.StateDir, "outputs") }
+
+func (d *daemon) openStore(context.Context) (err error) {
+	d.db, err = storage.Open(storage.Options{Dir: filepath.Join(d.settings.StateDir, "store"), Logger: d.log.WithName("store"), MaxObjectBytes: maxObject})
+	var locked *storage.LockedError
+	if errors.As(err, &locked) {
+		return fmt.Errorf("another rig-bridge already uses %s: %w", d.settings.StateDir, err)
+	}
+	if err != nil {
+		return fmt.Errorf("the store cannot be opened: %w", err)
+	}
+	for _, sentence := range d.db.Recovery().Sentences {
+		d.log.Info("Store recovered", "reason", sentence)
+	}
+	return nil
+}
+
+func (d *daemon) listen(context.Context) error {
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(d.settings.Port))
+	tcp, err := net.Listen("tcp4", addr)
+	if err != nil {
+		return fmt.Errorf("port %d on 127.0.0.1 cannot be used (%w); stop the program that has it, or choose another with --port", d.settings.Port, err)
+	}
+	d.listeners = append(d.listeners, tcp)
+	unix, err := server.ListenUnix(filepath.Join(d.settings.StateDir, "rig-bridge.sock"))
+	if err != nil {
+		return err
+	}
+	d.listeners = append(d.listeners, unix)
+	return nil
+}
+
+func (d *daemon) port() int { return d.listeners[0].Addr().(*net.TCPAddr).Port }
+
+func (d *daemon) url() string { return fmt.Sprintf("http://127.0.0.1:%d/mcp", d.port()) }
+
+// assemble makes the API, the controllers and the MCP server, and waits until they can work.
+func (d *daemon) assemble(ctx context.Context) (err error) {
+	d.api, err = server.New(server.Options{DB: d.db, Exchange: d.exchange, Version: buildVersion(), Logger: d.log.WithName("api")})
+	if err != nil {
+		return fmt.Errorf("assemble the API: %w", err)
+	}
+	m, err := d.manager()
+	if err != nil {
+		return err
+	}
+	if err := d.control(ctx, m); err != nil {
+		return err
+	}
+	go func() {
+		defer close(d.managed)
+		if err := m.Start(ctx); err != nil {
+			d.failed <- fmt.Errorf("controllers: %w", err)
+		}
+	}()
+	wait, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if !m.GetCache().WaitForCacheSync(wait) {
+		return errors.New("the controllers could not read the store")
+	}
+	return d.answer(ctx, m.GetCache())
+}
+
+// manager makes an ordinary manager whose client and cache are in process.
+func (d *daemon) manager() (ctrl.Manager, error) {
+	skip := true
+	m, err := ctrl.NewManager(&rest.Config{Host: "in-process"}, ctrl.Options{
+		Scheme: d.api.Scheme, Logger: d.log,
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return d.api.Mapper, nil },
+		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return d.api.NewCache() },
+		NewClient: func(_ *rest.Config, o client.Options) (client.Client, error) {
+			return server.NewCachedClient(d.api.Client, o.Cache.Reader), nil
+		},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &skip},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	return m, nil
+}
+
+// control sets the reconcilers up.
+func (d *daemon) control(ctx context.Context, m ctrl.Manager) error {
+	env, err := d.env()
+	if err != nil {
+		return err
+	}
+	workspaces := &workspace.Reconciler{Client: m.GetClient(), Live: d.api.Client, Account: account(), Host: hostname(), Now: time.Now}
+	d.operations = &operation.Reconciler{
+		Client: m.GetClient(), Live: d.api.Client, Durable: d.api.WaitDurable, Exchange: d.exchange, Runner: d.runner,
+		Locks: &runner.Locks{}, Env: env, Now: time.Now, NewID: uuid.NewString, Used: workspaces.Used,
+	}
+	if err := d.operations.SetupWithManager(ctx, m); err != nil {
+		return fmt.Errorf("set up the operation controller: %w", err)
+	}
+	if err := workspaces.SetupWithManager(m); err != nil {
+		return fmt.Errorf("set up the workspace controller: %w", err)
+	}
+	if err := process.BecomeSubreaper(); err != nil {
+		d.log.Info("Orphans go to another process", "err", err.Error())
+	} else {
+		go process.ReapOrphans(ctx)
+	}
+	go d.pruneOutputs(ctx)
+	return nil
+}
+
+func (d *daemon) env() (engine.Env, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return engine.Env{}, errors.New("HOME is not set; set it to the account's home directory")
+	}
+	conf, err := configHome()
+	if err != nil {
+		return engine.Env{}, err
+	}
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	return engine.Env{Home: home, ConfigHome: conf, OutputDir: d.outputDir()}, nil
+}
+
+// pruneOutputs keeps the files with full outputs within their age and size.
+func (d *daemon) pruneOutputs(ctx context.Context) {
+	for {
+		if err := bash.PruneOutputs(d.outputDir(), outputAge, outputTotal); err != nil {
+			d.log.Error(err, "Full outputs could not be pruned")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Hour):
+		}
+	}
+}
+
+// answer makes the MCP server.
+func (d *daemon) answer(ctx context.Context, cached client.Reader) error {
+	keys, err := readKeys(filepath.Join(d.settings.StateDir, "keys"))
+	if err != nil {
+		return err
+	}
+	env, err := d.env()
+	if err != nil {
+		return err
+	}
+	s := mcpserver.New(mcpserver.Options{Version: buildVersion(), Log: d.log.WithName("mcp"), CheckOutputs: os.Getenv("RIG_BRIDGE_CHECK_OUTPUTS") == "1"})
+	calls := &mcpserver.Calls{Client: d.api.Client, Cache: cached, Durable: d.api.WaitDurable, Exchange: d.exchange,
+		DigestKey: keys.Digest, Home: env.Home, Log: d.log.WithName("mcp")}
+	if err := calls.Register(ctx, s); err != nil {
+		return fmt.Errorf("register the tools: %w", err)
+	}
+	d.mcp = transport.New(transport.Options{Server: s.MCP(), Call: s.Call, Info: s.Info(), SessionKey: keys.Session, Log: d.log.WithName("mcp")})
+	return nil
+}
+
+// keys are secrets that must stay the same over restarts.
+type keys struct {
+	Digest  []byte `json:"digest"`
+	Session []byte `json:"session"`
+}
+
+// readKeys reads the daemon's keys, or makes them at the first start.
+func readKeys(path string) (k keys, err error) {
+	b, err := os.ReadFile(path)
+	if err == nil {
+		if err := json.Unmarshal(b, &k); err != nil || len(k.Digest) < 32 || len(k.Session) < 32 {
+			return k, fmt.Errorf("the file %s is damaged; move it away to have a new one made (retries of earlier calls will then be refused)", path)
+		}
+		return k, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, fmt.Errorf("read the daemon's keys: %w", err)
+	}
+	k = keys{Digest: make([]byte, 32), Session: make([]byte, 32)}
+	rand.Read(k.Digest)
+	rand.Read(k.Session)
+	if b, err = json.Marshal(k); err != nil {
+		return k, err
+	}
+	return k, writeOwnerOnly(path, b)
+}
+
+// writeOwnerOnly replaces a small file of the state directory, durably.
+func writeOwnerOnly(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// serve begins to answer and tells others where.
+func (d *daemon) serve(context.Context) error {
+	token, err := security.LoadToken(d.settings.TokenFile, d.settings.explicitToken)
+	if err != nil {
+		return err
+	}
+	handlers := []http.Handler{d.overTCP(token), d.overUnix()}
+	for i, l := range d.listeners {
+		srv := &http.Server{Handler: handlers[i], ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+			ErrorLog: quietLog(d.log)}
+		d.servers = append(d.servers, srv)
+		go func() {
+			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				d.failed <- fmt.Errorf("serve on %s: %w", l.Addr(), err)
+			}
+		}()
+	}
+	where, err := json.Marshal(map[string]any{"url": d.url(), "tokenFile": d.settings.TokenFile, "pid": os.Getpid()})
+	if err != nil {
+		return err
+	}
+	return writeOwnerOnly(d.endpointFile(), where)
+}
+
+func (d *daemon) endpointFile() string { return filepath.Join(d.settings.StateDir, "endpoint.json") }
+
+// stop ends what runs, records it, and closes the store last.
+func (d *daemon) stop(ctx context.Context) error {
+	err := d.mcp.Shutdown(ctx) // each call under way is cancelled and answered
+	err = errors.Join(err, d.operations.Drain(ctx))
+	for _, s := range d.servers {
+		if serr := s.Shutdown(ctx); serr != nil { // a watch that stays open is cut off
+			err = errors.Join(err, s.Close())
+		}
+	}
+	return errors.Join(err, os.Remove(d.endpointFile()), d.release())
+}
+
+// release ends the background work and closes the store.
+func (d *daemon) release() error {
+	d.cancel()
+	for _, l := range d.listeners {
+		_ = l.Close() // closed already where a server had it
+	}
+	if d.operations != nil {
+		<-d.managed
+		d.runner.Wait()
+	}
+	if d.api != nil {
+		d.api.Close()
+	}
+	if d.db == nil {
+		return nil
+	}
+	if err := d.db.Close(); err != nil {
+		return fmt.Errorf("close the store: %w", err)
+	}
+	return nil
+}
+
+func account() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return name
+}

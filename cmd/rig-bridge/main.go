@@ -1,0 +1,50 @@
+// Command rig-bridge is the daemon that lets an assistant work on this computer.
+//
+// It is the only place that sees both sides: controllers, which drive what is declared, and mcpserver, which
+// declares what an assistant asks for.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the release build; otherwise the module's own version is used.
+var version = ""
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "rig-bridge: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	c := &cobra.Command{
+		Use:           "rig-bridge",
+		Short:         "Let an assistant work on this computer, once and only once",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       buildVersion(),
+	}
+	c.AddCommand(serveCommand())
+	return c
+}
+
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}

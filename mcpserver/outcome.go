@@ -1,0 +1,217 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/rigbridge/rigbridge/api/exchange"
+	"github.com/rigbridge/rigbridge/api/v1alpha1"
+)
+
+// take returns the answer of an operation of an unkeyed tool.
+func (c *Calls) take(op *v1alpha1.Operation) *exchange.Result {
+	r, ok := c.Exchange.TakeAnswer(op.UID)
+	if !ok {
+		return &exchange.Result{Text: op.Succeeded().Message + " The answer had to make room for others; ask again."}
+	}
+	return r
+}
+
+// render makes the tool result of an operation that is over, from its receipt and its full answer.
+func (c *Calls) render(op *v1alpha1.Operation, fields map[string]any, r *exchange.Result) *mcp.CallToolResult {
+	maps.Copy(fields, r.Fields)
+	tool := op.Spec.Tool
+	if r.Path != "" {
+		fields["path"] = r.Path
+	}
+	if tool != v1alpha1.ToolWorkspaceOpen && tool != v1alpha1.ToolSkillInfo {
+		fields["details"] = details(r.Details)
+	}
+	if op.Status.Revision != "" {
+		fields["revision"] = op.Status.Revision
+	}
+	if tool == v1alpha1.ToolWrite || tool == v1alpha1.ToolEdit {
+		if len(op.Status.ChangedPaths) > 0 {
+			fields["changed_paths"] = op.Status.ChangedPaths
+		}
+	}
+	if tool == v1alpha1.ToolBash {
+		fields["exit_code"] = op.Status.ExitCode
+		fields["elapsed_ms"] = r.ElapsedMillis
+		fields["operation_id"] = op.Name
+	}
+	cond := op.Succeeded()
+	if op.Status.Code == "" {
+		if cond.Reason == v1alpha1.ReasonRecoveredAfterCrash {
+			fields["reason"] = cond.Reason
+		}
+		images := make([]Image, 0, len(r.Images))
+		for _, i := range r.Images {
+			images = append(images, Image{Data: i.Data, MIMEType: i.MIMEType})
+		}
+		return Success(r.Text, images, fields)
+	}
+	fields["effects_may_have_occurred"] = op.Status.EffectsMayHaveOccurred
+	if tool == v1alpha1.ToolBash {
+		return FailureWithOutput(op.Status.Code, cond.Reason, cond.Message, r.Text, fields)
+	}
+	return Failure(op.Status.Code, cond.Reason, r.Text, fields)
+}
+
+func details(raw json.RawMessage) any {
+	if len(raw) == 0 {
+		return nil
+	}
+	return raw
+}
+
+func (k *claim) fields(more map[string]any) map[string]any {
+	f := map[string]any{"workspace_id": k.Workspace}
+	if k.scope != nil {
+		f = k.scope.fields()
+	}
+	maps.Copy(f, more)
+	return f
+}
+
+// settled answers with an outcome once it is durable.
+func (k *claim) settled(ctx context.Context, op *v1alpha1.Operation, r *exchange.Result, more map[string]any) *mcp.CallToolResult {
+	if err := k.calls.Durable(context.WithoutCancel(ctx), op.ResourceVersion); err != nil {
+		return Failure(v1alpha1.CodeExecutionFailed, v1alpha1.ReasonStoreUnavailable,
+			"The call is over, but its outcome could not be recorded: the state directory cannot be written. Free disk space, then repeat the call with the same request_key to learn its outcome.",
+			k.fields(map[string]any{"operation_id": op.Name, "effects_may_have_occurred": true}))
+	}
+	fields := k.fields(more)
+	if k.scope == nil && op.Status.Cwd != "" {
+		fields["cwd"] = op.Status.Cwd
+	}
+	return k.calls.render(op, fields, r)
+}
+
+// replay answers with what is known of an operation that was over before this call: the full result while it
+// lasts, else the receipt.
+func (k *claim) replay(ctx context.Context, op *v1alpha1.Operation) *mcp.CallToolResult {
+	replayed := map[string]any{"replayed": true}
+	if r, ok := k.calls.Exchange.Replay(op.UID); ok {
+		return k.settled(ctx, op, r, replayed)
+	}
+	cond := op.Succeeded()
+	text := "This call was made before and is not made again. " + cond.Message + " Its output is no longer kept; the receipt has the rest."
+	code := v1alpha1.CodeRecordedOutcome
+	if op.Status.Phase == v1alpha1.OperationUncertain {
+		code, text = v1alpha1.CodeOutcomeUncertain, uncertain(op)
+	}
+	fields := k.fields(receipt(op))
+	fields["replayed"] = true
+	if err := k.calls.Durable(context.WithoutCancel(ctx), op.ResourceVersion); err != nil {
+		return k.calls.internal(err, string(k.tool))
+	}
+	if op.Status.Code == "" {
+		fields["code"] = code
+		return Success(text, nil, fields)
+	}
+	fields["original_code"] = op.Status.Code
+	return Failure(code, cond.Reason, text, fields)
+}
+
+func uncertain(op *v1alpha1.Operation) string {
+	var b strings.Builder
+	b.WriteString("Rig Bridge was interrupted while this call may have been under way; it was not made again. Inspect ")
+	switch {
+	case op.Status.Attempt != nil && op.Status.Attempt.Path != "":
+		b.WriteString(op.Status.Attempt.Path)
+	default:
+		b.WriteString("what it may have changed in " + op.Status.Cwd)
+	}
+	b.WriteString(" before you do anything like it under a new request_key.")
+	if len(op.Status.Leftovers) > 0 {
+		fmt.Fprintf(&b, " %d of its processes were still running.", len(op.Status.Leftovers))
+	}
+	return b.String()
+}
+
+// receipt is all that is recorded of an operation.
+func receipt(op *v1alpha1.Operation) map[string]any {
+	st := op.Status
+	f := map[string]any{
+		"operation_id": op.Name, "tool": string(op.Spec.Tool), "cwd": st.Cwd, "paths": op.Spec.Paths,
+		"status": receiptStatus(op), "reason": op.Succeeded().Reason,
+		"effects_may_have_occurred": st.EffectsMayHaveOccurred,
+	}
+	if op.Spec.Tool == v1alpha1.ToolBash {
+		f["exit_code"] = st.ExitCode
+	}
+	for name, value := range map[string]string{"signal": st.Signal, "revision": st.Revision, "full_output_path": st.FullOutputPath, "cancelled_by": st.CancelledBy} {
+		if value != "" {
+			f[name] = value
+		}
+	}
+	if len(st.ChangedPaths) > 0 {
+		f["changed_paths"] = st.ChangedPaths
+	}
+	if st.StartTime != nil {
+		f["started"] = st.StartTime.UTC().Format(time.RFC3339Nano)
+	}
+	if st.CompletionTime != nil {
+		f["updated"] = st.CompletionTime.UTC().Format(time.RFC3339Nano)
+		if st.StartTime != nil && op.Spec.Tool == v1alpha1.ToolBash {
+			f["elapsed_ms"] = st.CompletionTime.Sub(st.StartTime.Time).Milliseconds()
+		}
+	}
+	if a := st.Attempt; a != nil && a.Process != nil {
+		f["process_group"] = a.Process.PID
+	}
+	return f
+}
+
+func receiptStatus(op *v1alpha1.Operation) string {
+	switch {
+	case op.Status.Phase == v1alpha1.OperationUncertain:
+		return "uncertain"
+	case op.Status.Code == "":
+		return "completed"
+	}
+	return "failed"
+}
+
+// running answers for a command that is not over when the caller's patience is.
+func (k *claim) running(op *v1alpha1.Operation) *mcp.CallToolResult {
+	fields := k.fields(map[string]any{"status": "running", "operation_id": op.Name, "cursor": int64(0), "exit_code": nil, "details": nil})
+	text := ""
+	if out, ok := k.calls.Exchange.Output(op.UID); ok {
+		var next, missed int64
+		text, next, missed = out.Read(0, 48<<10)
+		fields["cursor"] = next
+		if missed > 0 {
+			text = fmt.Sprintf("[%d bytes before this are no longer kept]\n", missed) + text
+		}
+	}
+	fields["elapsed_ms"] = time.Since(op.CreationTimestamp.Time).Milliseconds()
+	if text != "" {
+		text += "\n\n"
+	}
+	text += fmt.Sprintf("[Still running. Repeat the call with the same request_key to wait on, or go on with operation_wait {operation_id: %q, cursor: %v}; stop it with operation_cancel. Do not start it again.]", op.Name, fields["cursor"])
+	return Success(text, nil, fields)
+}
+
+func expired(workspace string) *mcp.CallToolResult {
+	return Failure(v1alpha1.CodeWorkspaceExpired, v1alpha1.ReasonWorkspaceExpired, fmt.Sprintf(
+		"There is no open workspace %q. Open one with workspace_open, with thread_id to go on with a thread; nothing was done.", shorten(workspace)), nil)
+}
+
+func tooMuch(err error) *mcp.CallToolResult {
+	return Failure(CodeTooManyCalls, "TooManyCalls", "Nothing was done: "+err.Error()+".", nil)
+}
+
+// internal answers for a fault of our own, and logs it.
+func (c *Calls) internal(err error, tool string) *mcp.CallToolResult {
+	c.Log.Error(err, "Call failed", "tool", tool)
+	return Failure(v1alpha1.CodeExecutionFailed, v1alpha1.ReasonInternalError,
+		"The call could not be carried out by a fault of Rig Bridge itself; nothing was started. Try again with the same arguments; if it stays, see the daemon's log.", nil)
+}
