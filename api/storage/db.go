@@ -323,6 +323,11 @@ func (db *DB) apply(s *stream, e *event) error {
 	if err := db.durable.failure(); err != nil {
 		return err
 	}
+	if !e.memory {
+		if err := db.room(e); err != nil {
+			return err
+		}
+	}
 	rev, err := db.nextRevision()
 	if err != nil {
 		return err

@@ -52,6 +52,9 @@ type Options struct {
 	// Sync makes the written content of f durable. Nil is fdatasync. Tests count
 	// calls with it and make it fail.
 	Sync func(f *os.File) error
+	// FreeSpace returns the bytes that may still be written to the file system of
+	// dir. Nil asks the system. Below 64 MB the store refuses durable writes.
+	FreeSpace func(dir string) (uint64, error)
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -75,6 +78,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Sync == nil {
 		o.Sync = fdatasync
+	}
+	if o.FreeSpace == nil {
+		o.FreeSpace = freeSpace
 	}
 	return o, nil
 }

@@ -4,98 +4,105 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// sizeEstimate is what Stats reports beyond the number of objects.
-type sizeEstimate struct {
+// totals are the number of objects of a resource and of their bytes as stored.
+type totals struct {
+	objects, bytes int64
+}
+
+func (t *totals) note(e *event) {
+	t.bytes += int64(len(e.value)) - int64(len(e.prev.value))
+	switch e.kind {
+	case eventAdded:
+		t.objects++
+	case eventDeleted:
+		t.objects--
+	}
+}
+
+// statistics answer Stats. What there was is counted once; from then on the
+// events say how it changes.
+type statistics struct {
+	sizes atomic.Bool // report the average size too
+
 	mu      sync.Mutex
-	enabled bool
-	sizes   map[string]int // by key, bytes as stored
-	bytes   int64
+	counted bool
+	base    totals // what was there before the first event of the stream
 }
 
-func (s *sizeEstimate) note(e *event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.enabled {
-		return
-	}
-	s.bytes -= int64(s.sizes[e.key])
-	delete(s.sizes, e.key)
-	if e.kind != eventDeleted {
-		s.sizes[e.key] = len(e.value)
-		s.bytes += int64(len(e.value))
-	}
-}
-
-// Stats implements storage.Interface. It counts keys without reading values.
+// Stats implements storage.Interface. Only the first call reads the keys.
 func (st *store) Stats(context.Context) (storage.Stats, error) {
 	if err := st.db.enter(); err != nil {
 		return storage.Stats{}, err
 	}
 	defer st.db.leave()
-	stats := storage.Stats{ObjectCount: st.countKeys()}
-	st.sizes.mu.Lock()
-	defer st.sizes.mu.Unlock()
-	if n := int64(len(st.sizes.sizes)); st.sizes.enabled && n > 0 {
-		stats.EstimatedAverageObjectSizeBytes = st.sizes.bytes / n
+	now := st.stream.totals()
+	stats := storage.Stats{ObjectCount: now.objects}
+	if st.stats.sizes.Load() && now.objects > 0 {
+		stats.EstimatedAverageObjectSizeBytes = now.bytes / now.objects
 	}
 	return stats, nil
 }
 
-func (st *store) countKeys() (n int64) {
-	prefix, rev := st.cfg.ResourcePrefix, st.db.rev.Load()
-	end := prefixEnd(prefix)
-	for r, ok := st.db.memory.next(prefix, end, rev); ok; r, ok = st.db.memory.next(r.key+"\x00", end, rev) {
-		n++
-	}
-	if st.db.disk == nil {
-		return n
-	}
-	txn := st.db.disk.NewTransactionAt(rev, false)
-	defer txn.Discard()
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)})
-	defer it.Close()
-	for it.Rewind(); it.Valid(); it.Next() {
-		n++
-	}
-	return n
-}
-
 // EnableResourceSizeEstimation implements storage.Interface: from here on Stats
-// reports the average size of an object. The store keeps the sizes itself and
-// does not need keys.
+// reports the average size of an object. The store knows the sizes itself and
+// does not call keys.
 func (st *store) EnableResourceSizeEstimation(keys storage.KeysFunc) error {
 	if keys == nil {
 		return errors.New("KeysFunc cannot be nil")
 	}
-	st.db.write.Lock() // no write may slip between the scan and the first note
-	defer st.db.write.Unlock()
 	if err := st.db.enter(); err != nil {
 		return err
 	}
 	defer st.db.leave()
-	st.sizes.mu.Lock()
-	defer st.sizes.mu.Unlock()
-	if st.sizes.enabled {
+	if st.stats.sizes.Swap(true) {
 		return errors.New("size estimation is enabled already")
 	}
-	sizes, total := map[string]int{}, int64(0)
-	prefix := st.cfg.ResourcePrefix
-	err := st.scan(prefix, prefix, st.db.rev.Load(), 100, func(r record) (bool, error) {
-		sizes[r.key] = len(r.value)
-		total += int64(len(r.value))
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-	st.sizes.enabled, st.sizes.sizes, st.sizes.bytes = true, sizes, total
 	return nil
+}
+
+// totals returns what the resource holds now.
+func (s *stream) totals() totals {
+	s.stats.mu.Lock()
+	defer s.stats.mu.Unlock()
+	if !s.stats.counted {
+		s.mu.Lock()
+		rev, since := s.db.rev.Load(), s.changed
+		s.mu.Unlock()
+		there := s.db.count(s.prefix, rev)
+		s.stats.base = totals{there.objects - since.objects, there.bytes - since.bytes}
+		s.stats.counted = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return totals{s.stats.base.objects + s.changed.objects, s.stats.base.bytes + s.changed.bytes}
+}
+
+// count walks over the keys under prefix as of rev.
+func (db *DB) count(prefix string, rev uint64) (t totals) {
+	end := prefixEnd(prefix)
+	for r, ok := db.memory.next(prefix, end, rev); ok; r, ok = db.memory.next(r.key+"\x00", end, rev) {
+		t.objects++
+		t.bytes += int64(len(r.value))
+	}
+	if db.disk == nil {
+		return t
+	}
+	txn := db.disk.NewTransactionAt(rev, false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		t.objects++
+		t.bytes += it.Item().ValueSize()
+	}
+	return t
 }
 
 // ReadinessCheck implements storage.Interface. It fails once the DB is closed
@@ -128,7 +135,6 @@ func (st *store) GetCurrentResourceVersion(context.Context) (uint64, error) {
 	return st.db.rev.Load(), nil
 }
 
-// CompactRevision implements storage.Interface: the newest revision that can no
-// longer be told completely is one below the floor; the floor itself is what
-// upstream calls compacted.
+// CompactRevision implements storage.Interface: revisions below it can no
+// longer be read. It is 0 while everything can.
 func (st *store) CompactRevision() int64 { return int64(st.stream.floor()) }

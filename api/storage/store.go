@@ -24,7 +24,7 @@ type store struct {
 	stream    *stream
 	versioner storage.APIObjectVersioner
 	transform value.Transformer // nil: none
-	sizes     sizeEstimate
+	stats     *statistics
 }
 
 var _ storage.Interface = (*store)(nil)
@@ -57,10 +57,10 @@ func (db *DB) newStore(c StoreConfig) (*store, error) {
 	defer db.streamsMu.Unlock()
 	s, ok := db.streams[c.ResourcePrefix]
 	if !ok {
-		s = newStream(db, c.Volatile != nil)
+		s = newStream(db, c.ResourcePrefix, c.Volatile != nil)
 		db.streams[c.ResourcePrefix] = s
 	}
-	return &store{db: db, cfg: c, stream: s, transform: c.Transformer}, nil
+	return &store{db: db, cfg: c, stream: s, stats: &s.stats, transform: c.Transformer}, nil
 }
 
 // Versioner implements storage.Interface.
@@ -309,11 +309,8 @@ func (st *store) commit(e *event, expect uint64) (bool, error) {
 		return false, err
 	}
 	defer db.leave()
-	if err := db.apply(st.stream, e); err != nil {
-		return false, err
-	}
-	st.sizes.note(e)
-	return true, nil
+	err = db.apply(st.stream, e)
+	return err == nil, err
 }
 
 // Get implements storage.Interface.

@@ -55,7 +55,9 @@ func (e *event) setRevision(rev uint64) error {
 // stream is the ordered sequence of events of one resource: a ring of the
 // newest ones and the watchers that read it at their own pace.
 type stream struct {
-	db *DB
+	db     *DB
+	prefix string
+	stats  statistics
 	// memory says that the resource may have volatile objects.
 	memory bool
 
@@ -66,11 +68,12 @@ type stream struct {
 	evicted  uint64            // revision of the newest event no longer in the ring
 	latest   map[string]*event // by key, the newest event in the ring
 	watchers map[*watcher]struct{}
+	changed  totals // by all events so far
 }
 
-func newStream(db *DB, memory bool) *stream {
+func newStream(db *DB, prefix string, memory bool) *stream {
 	return &stream{
-		db: db, memory: memory,
+		db: db, prefix: prefix, memory: memory,
 		ring:     make([]*event, db.opts.HistoryEvents),
 		evicted:  db.rev.Load(),
 		latest:   map[string]*event{},
@@ -85,6 +88,7 @@ func (s *stream) publish(e *event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.db.rev.Store(e.rev)
+	s.changed.note(e)
 	before := s.evicted // who stands here or later has seen everything
 	if s.size > 0 {
 		before = s.at(s.size - 1).rev

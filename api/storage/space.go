@@ -1,0 +1,46 @@
+package storage
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Free space, in bytes, below which the store refuses to write. badger writes
+// through mappings of files that have no blocks yet: on a full disk the kernel
+// would end the process. A log, its table and a compaction need some 40 MB.
+// Deletions, which make room, may go further.
+const (
+	spaceForWrites    = 64 << 20
+	spaceForDeletions = 48 << 20
+)
+
+// freeSpace returns how many bytes an unprivileged process may still write to
+// the file system of dir.
+func freeSpace(dir string) (uint64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 0, fmt.Errorf("look for free space in %s: %w", dir, err)
+	}
+	return uint64(fs.Bavail) * uint64(fs.Bsize), nil
+}
+
+// room refuses a write to the disk tier when the disk is nearly full.
+func (db *DB) room(e *event) error {
+	free, err := db.opts.FreeSpace(db.opts.Dir)
+	if err != nil {
+		return err
+	}
+	need := uint64(spaceForWrites)
+	if e.kind == eventDeleted {
+		need = spaceForDeletions
+	}
+	if free < need {
+		return apierrors.NewServiceUnavailable(fmt.Sprintf(
+			"the disk of %s is nearly full: %d MB are free, the object store needs %d; make room and try again",
+			db.opts.Dir, free>>20, need>>20))
+	}
+	return nil
+}
