@@ -25,7 +25,8 @@ func sentences(e *jsonschema.ValidationError, input Schema) []string {
 			return join(trimRoot(path), name) + ": missing, it is required"
 		})
 	case *kind.AdditionalProperties:
-		return each(k.Properties, func(name string) string {
+		names := slices.Sorted(slices.Values(k.Properties)) // a caller can send a million of them
+		return each(names[:min(len(names), maxProblems)], func(name string) string {
 			return join(trimRoot(path), shorten(name)) + ": " + unknown(name, object.Properties.Names())
 		})
 	case *kind.Type:

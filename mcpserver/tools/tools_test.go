@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -343,6 +344,20 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 	}
 	if _, _, err := Canonical("no_such", nil); !errors.Is(err, ErrUnknownTool) {
 		t.Errorf("unknown tool: %v", err)
+	}
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"workspace_id":"w","path":"p"`)
+	for i := range 20_000 {
+		fmt.Fprintf(&b, `,"unknown%d":%d`, i, i)
+	}
+	b.WriteString("}")
+	_, _, first := Canonical("read", json.RawMessage(b.String()))
+	_, _, second := Canonical("read", json.RawMessage(b.String()))
+	if len(first.Error()) > 5000 || first.Error() != second.Error() {
+		t.Errorf("%.200s (%d bytes)", first, len(first.Error()))
 	}
 }
 

@@ -31,9 +31,8 @@ func CallerFrom(ctx context.Context) Caller {
 
 // run handles one request in a goroutine of its own and waits for the answer.
 // It returns false when the client is gone; the handler then goes on (legacy)
-// or is told to stop (modern). setHeader, if any, receives the id of a new
-// session.
-func (h *Handler) run(client context.Context, msg message, from origin, send func([]byte), setHeader func(key, value string)) (answer, bool) {
+// or is told to stop (modern).
+func (h *Handler) run(client context.Context, msg message, from origin, send func([]byte)) (answer, bool) {
 	var key callKey
 	if from.session != "" {
 		id, _ := typedID(msg.id) // checked when parsed
@@ -54,7 +53,6 @@ func (h *Handler) run(client context.Context, msg message, from origin, send fun
 	}()
 	select {
 	case a := <-done:
-		h.opened(a, msg, setHeader)
 		return a, true
 	case <-client.Done():
 		if from.modern {
@@ -82,16 +80,17 @@ func (h *Handler) settle(client context.Context, done <-chan answer, msg message
 	}
 }
 
-// opened gives a successful initialize its session id.
-func (h *Handler) opened(a answer, msg message, setHeader func(key, value string)) {
-	if setHeader == nil || msg.method != string(mcp.MethodInitialize) || a.status != http.StatusOK || a.failed {
-		return
+// open answers initialize and makes the session that goes with a success.
+func (h *Handler) open(ctx context.Context, msg message, from origin) answer {
+	a := h.ask(ctx, msg, from)
+	if a.failed {
+		return a
 	}
-	id := h.sessions.mint()
-	setHeader(mcp.HeaderSessionID, id)
+	a.session = h.sessions.mint()
 	if info := initializeInfo(msg); info != nil {
-		h.clients.name(id, *info)
+		h.clients.name(a.session, *info)
 	}
+	return a
 }
 
 // initializeInfo is how the client names itself in the handshake.
@@ -123,6 +122,8 @@ func (h *Handler) handle(ctx context.Context, msg message, from origin, send fun
 	switch mcp.MCPMethod(msg.method) {
 	case mcp.MethodToolsCall:
 		return h.callTool(ctx, msg, from, send)
+	case mcp.MethodInitialize:
+		return h.open(ctx, msg, from)
 	case mcp.MethodSubscriptionsListen:
 		return h.listen(ctx, msg, from, send)
 	default:

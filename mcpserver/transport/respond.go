@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // responder writes the response to one POST: plain JSON, or an event stream
@@ -110,19 +112,13 @@ func (p *responder) finish(a answer) {
 		h.Set("Content-Type", "application/json")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Length", strconv.Itoa(len(a.body)))
+		if a.session != "" {
+			h.Set(mcp.HeaderSessionID, a.session)
+		}
 		p.w.WriteHeader(a.status)
 		p.write(a.body)
 	}
 	_ = p.rc.SetWriteDeadline(time.Time{}) // the connection may serve another request
-}
-
-// setHeader adds to the headers of an answer that is still plain JSON.
-func (p *responder) setHeader(key, value string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.streaming {
-		p.w.Header().Set(key, value)
-	}
 }
 
 // abandon gives the response up: the client is gone.

@@ -176,7 +176,7 @@ func TestStdioEndOfInput(t *testing.T) {
 	if err := wait(t, p.ended, "the end"); err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if took := time.Since(begin); took > 4*time.Second {
+	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("took %s to end", took)
 	}
 	if cause := wait(t, r.causes, "the call's end"); cause != transport.CauseDisconnect {

@@ -1,19 +1,24 @@
 package transport_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/rigbridge/rigbridge/mcpserver/transport"
 )
@@ -150,18 +155,26 @@ func TestProgressAfterTheResultGoesNowhere(t *testing.T) {
 
 func TestSilenceTurnsIntoAKeptStream(t *testing.T) {
 	r := newRig(t, func(o *transport.Options) { o.Silence, o.KeepAlive = 20*time.Millisecond, 20*time.Millisecond })
-	go func() {
-		<-r.started
-		time.Sleep(300 * time.Millisecond)
-		close(r.release)
-	}()
 	resp := r.do(t, http.MethodPost, nil, call("1", "hold", "{}"))
 	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
 		t.Fatalf("Content-Type %q", kind)
 	}
-	data, comments := events(t, resp.Body)
-	if len(data) != 1 || comments < 2 {
-		t.Errorf("%d messages and %d comments", len(data), comments)
+	body := bufio.NewReader(resp.Body)
+	for comments := 0; comments < 3; {
+		line, err := body.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case strings.HasPrefix(line, ":"):
+			comments++
+		case line != "\n":
+			t.Fatalf("line %q while the call runs", line)
+		}
+	}
+	close(r.release)
+	if data, _ := events(t, body); len(data) != 1 || !strings.Contains(data[0], "released") {
+		t.Errorf("messages %q", data)
 	}
 	status, _, h := r.post(t, headers{"Accept", "application/json"}, call("2", "hold", "{}"))
 	if status != 200 || h.Get("Content-Type") != "application/json" {
@@ -187,16 +200,16 @@ func rawConn(t *testing.T, r *rig, extra, body string) net.Conn {
 
 func TestSlowReaderIsCutOffAlone(t *testing.T) {
 	r := newRig(t, func(o *transport.Options) { o.WriteTimeout = 200 * time.Millisecond })
-	const size = 64 << 20 // more than the system's buffers take
+	const size = 32 << 20 // more than the system's buffers take
 	body := call("1", "big", fmt.Sprintf(`{"steps":%d}`, size))
-	conn := rawConn(t, r, fmt.Sprintf("Content-Length: %d\r\n", len(body)), body)
+	conn := rawConn(t, r, fmt.Sprintf("X-Mark: slow\r\nContent-Length: %d\r\n", len(body)), body)
 	wait(t, r.started, "the call")
 	for i := range 20 { // meanwhile others are served
 		if status, _, _ := r.post(t, nil, call(fmt.Sprint(i), "echo", "{}")); status != 200 {
 			t.Fatalf("status %d beside a slow reader", status)
 		}
 	}
-	time.Sleep(3 * time.Second) // several deadlines
+	wait(t, r.served, "the server to give up")
 	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -234,11 +247,11 @@ func TestOversizeIsRefusedBeforeTheBody(t *testing.T) {
 }
 
 func TestBodyDeadlineDoesNotOutliveTheBody(t *testing.T) {
-	r := newRig(t, func(o *transport.Options) { o.BodyTimeout, o.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond })
+	r := newRig(t, func(o *transport.Options) { o.BodyTimeout, o.WriteTimeout = time.Second, time.Second })
 	h, body := modern("1", "tools/call", "hold", `"name":"hold","arguments":{}`)
 	go func() {
 		<-r.started
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(2500 * time.Millisecond) // past both deadlines
 		close(r.release)
 	}()
 	if status, out, _ := r.post(t, h, body); status != 200 || out.text(t) != "released" {
@@ -246,6 +259,85 @@ func TestBodyDeadlineDoesNotOutliveTheBody(t *testing.T) {
 	}
 	if status, _, _ := r.post(t, nil, call("2", "echo", "{}")); status != 200 {
 		t.Errorf("the next request on the connection: %d", status)
+	}
+}
+
+func TestSessionsAndLostClientsCostNoMemory(t *testing.T) {
+	r := newRig(t, nil)
+	body := []byte(initialize)
+	post := func() {
+		req := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, req)
+		if w.Code != 200 {
+			t.Fatalf("status %d", w.Code)
+		}
+	}
+	for range 2000 { // fill what is bounded
+		post()
+	}
+	before := heap()
+	for range 20_000 {
+		post()
+	}
+	if grown := heap() - before; grown > 2<<20 {
+		t.Errorf("20,000 sessions cost %d bytes", grown)
+	}
+	h, call := modern("1", "tools/call", "hold", `"name":"hold","arguments":{}`)
+	var conns []net.Conn
+	for range 200 {
+		var extra strings.Builder
+		for i := 0; i < len(h); i += 2 {
+			fmt.Fprintf(&extra, "%s: %s\r\n", h[i], h[i+1])
+		}
+		conns = append(conns, rawConn(t, r, extra.String()+fmt.Sprintf("Content-Length: %d\r\n", len(call)), call))
+	}
+	for range conns {
+		wait(t, r.started, "the call")
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	for range conns {
+		if cause := wait(t, r.causes, "the call's end"); cause != transport.CauseDisconnect {
+			t.Fatalf("ended by %q", cause)
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); r.InFlight() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls are left", r.InFlight())
+		}
+	}
+}
+
+// heap is what the live objects take.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func BenchmarkCall(b *testing.B) {
+	for name, size := range map[string]int{"small": 10, "1MB": 1 << 20} {
+		b.Run(name, func(b *testing.B) {
+			h := transport.New(transport.Options{
+				Server: server.NewMCPServer("bench", "1", server.WithToolCapabilities(false)), SessionKey: key,
+				Call: func(context.Context, string, json.RawMessage) *mcp.CallToolResult { return mcp.NewToolResultText("ok") },
+			})
+			body := []byte(call("1", "x", `{"a":"`+strings.Repeat("x", size)+`"}`))
+			for b.Loop() {
+				req := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+				req.Header.Set("Content-Type", "application/json")
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, req)
+				if w.Code != 200 {
+					b.Fatal(w.Code)
+				}
+			}
+		})
 	}
 }
 

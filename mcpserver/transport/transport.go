@@ -339,7 +339,7 @@ func cancelledID(msg message) (string, bool) {
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, requests []message, batch bool, from origin) {
 	p := newResponder(w, r, &h.o)
 	if !batch {
-		a, alive := h.run(r.Context(), requests[0], from, p.event, p.setHeader)
+		a, alive := h.run(r.Context(), requests[0], from, p.event)
 		if !alive {
 			p.abandon()
 			return
@@ -351,7 +351,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, requests []messa
 	var wg sync.WaitGroup
 	for i, msg := range requests {
 		wg.Go(func() {
-			a, _ := h.run(r.Context(), msg, from, p.event, nil)
+			a, _ := h.run(r.Context(), msg, from, p.event)
 			bodies[i] = a.body
 		})
 	}

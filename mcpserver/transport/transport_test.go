@@ -37,11 +37,12 @@ type rig struct {
 	started chan string // names of hold and deaf calls that have begun
 	release chan struct{}
 	causes  chan transport.Cause // of hold calls that have ended
+	served  chan string          // X-Mark of requests whose response is finished
 }
 
 func newRig(t *testing.T, change func(*transport.Options)) *rig {
 	t.Helper()
-	r := &rig{started: make(chan string, 1000), release: make(chan struct{}), causes: make(chan transport.Cause, 1000)}
+	r := &rig{started: make(chan string, 1000), release: make(chan struct{}), causes: make(chan transport.Cause, 1000), served: make(chan string, 10)}
 	srv := server.NewMCPServer("test", "1", server.WithToolCapabilities(false), server.WithInstructions("Be kind."),
 		server.WithMethodCacheHints(mcp.MethodToolsList, 1000, mcp.CacheScopePrivate))
 	for _, name := range []string{"echo", "progress", "hold", "deaf", "panic"} {
@@ -55,7 +56,14 @@ func newRig(t *testing.T, change func(*transport.Options)) *rig {
 		change(&o)
 	}
 	r.Handler = transport.New(o)
-	ts := httptest.NewServer(r.Handler)
+	ts := httptest.NewUnstartedServer(nil)
+	ts.Config = transport.HTTPServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.ServeHTTP(w, req)
+		if mark := req.Header.Get("X-Mark"); mark != "" {
+			r.served <- mark
+		}
+	}))
+	ts.Start()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

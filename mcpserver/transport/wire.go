@@ -17,6 +17,8 @@ type answer struct {
 	status int
 	body   []byte
 	failed bool // an error, whatever the status
+	// session is the id of a session that the request opened.
+	session string
 }
 
 type envelope struct {
