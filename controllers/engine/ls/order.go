@@ -11,7 +11,9 @@ import (
 )
 
 // selection keeps the first entries of a directory in the order of a listing: by the root collation of the
-// lower-cased names, names that are equal there in byte order. Its memory depends on the limit alone.
+// lower-cased names, names that are equal there in byte order. (The library's tables are of an older Unicode:
+// characters that came later, such as new emoji, are sorted behind all others.) Its memory depends on the limit
+// alone.
 type selection struct {
 	limit int
 	total int // entries met
