@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/mark3labs/mcp-go/mcp"
@@ -152,7 +153,17 @@ func (s *Server) Call(ctx context.Context, tool string, args json.RawMessage) *m
 	default:
 		return Failure(CodeTooManyCalls, "TooManyCalls", fmt.Sprintf("%d calls are already running. Nothing was done; retry in a second, with the same request_key if there is one.", s.o.MaxCalls), nil)
 	}
-	return s.check(tool, s.guarded(ctx, handler, tool, canonical))
+	begin := time.Now()
+	result := s.check(tool, s.guarded(ctx, handler, tool, canonical))
+	s.o.Log.V(1).Info("Call answered", "tool", tool, "duration", time.Since(begin), "reason", codeOf(result))
+	return result
+}
+
+// codeOf is the code of a failure, or nothing.
+func codeOf(result *mcp.CallToolResult) string {
+	fields, _ := result.StructuredContent.(map[string]any)
+	code, _ := fields["code"].(string)
+	return code
 }
 
 // guarded runs the handler; a panic ends that call only.

@@ -45,15 +45,15 @@ func badRequest(code int, format string, args ...any) *rpcError {
 // parseBody splits a body into its messages and tells whether it was a batch.
 func parseBody(body []byte) (msgs []message, batch bool, err *rpcError) {
 	body = bytes.TrimSpace(body)
-	if !json.Valid(body) { // an empty body included
-		return nil, false, badRequest(mcp.PARSE_ERROR, "The body is not valid JSON")
-	}
-	if body[0] != '[' {
+	if !bytes.HasPrefix(body, []byte("[")) {
 		msg, err := parseMessage(body)
 		return []message{msg}, false, err
 	}
 	var parts []json.RawMessage
-	if json.Unmarshal(body, &parts) != nil || len(parts) == 0 {
+	if json.Unmarshal(body, &parts) != nil {
+		return nil, true, errNotJSON
+	}
+	if len(parts) == 0 {
 		return nil, true, badRequest(mcp.INVALID_REQUEST, "A batch must hold at least one message")
 	}
 	if len(parts) > maxBatch {
@@ -68,6 +68,8 @@ func parseBody(body []byte) (msgs []message, batch bool, err *rpcError) {
 	}
 	return msgs, true, nil
 }
+
+var errNotJSON = badRequest(mcp.PARSE_ERROR, "The body is not valid JSON")
 
 // maxBatch bounds the messages of one batch.
 const maxBatch = 64
@@ -84,6 +86,9 @@ func parseMessage(raw json.RawMessage) (message, *rpcError) {
 		Error   json.RawMessage `json:"error"`
 	}
 	if err := json.Unmarshal(raw, &envelope); err != nil {
+		if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
+			return message{}, errNotJSON
+		}
 		return message{}, badRequest(mcp.INVALID_REQUEST, "The message is not a JSON-RPC object")
 	}
 	msg := message{raw: raw, params: envelope.Params}

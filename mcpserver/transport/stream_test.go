@@ -270,8 +270,8 @@ func TestSessionsAndLostClientsCostNoMemory(t *testing.T) {
 		req.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, req)
-		if w.Code != 200 {
-			t.Fatalf("status %d", w.Code)
+		if w.Code != 200 || w.Header().Get("Mcp-Session-Id") == "" {
+			t.Fatalf("status %d, headers %v", w.Code, w.Header())
 		}
 	}
 	for range 2000 { // fill what is bounded

@@ -1,11 +1,11 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"os"
@@ -231,10 +231,11 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *rpc
 		w.Header().Set("Connection", "close")
 		return nil, tooLarge
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.o.MaxBody))
+	body := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead)) // MinRead spares a copy at the end
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, h.o.MaxBody))
 	if err == nil {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // as above
-		return body, nil
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // unsupported without a connection
+		return body.Bytes(), nil
 	}
 	w.Header().Set("Connection", "close")
 	var over *http.MaxBytesError
