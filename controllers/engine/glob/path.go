@@ -24,7 +24,7 @@ type Path struct {
 // number of parts, at the end for at least one.
 func CompilePath(pattern string, d Dialect) (*Path, error) {
 	p := &Path{}
-	for _, part := range strings.Split(pattern, "/") {
+	for _, part := range splitParts(pattern, d) {
 		if isDoubleStar(part, d) {
 			if n := len(p.parts); n == 0 || p.parts[n-1] != nil {
 				p.parts = append(p.parts, nil)
@@ -41,6 +41,26 @@ func CompilePath(pattern string, d Dialect) (*Path, error) {
 		return nil, ErrTooDeep
 	}
 	return p, nil
+}
+
+// splitParts cuts at the slashes outside of classes; a slash inside of a class is one of its characters.
+func splitParts(pattern string, d Dialect) []string {
+	var out []string
+	from := 0
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '/':
+			out = append(out, pattern[from:i])
+			from = i + 1
+		case '\\':
+			i++
+		case '[':
+			if _, n, err := parseClass(pattern[i:], d); err == nil {
+				i += n - 1
+			}
+		}
+	}
+	return append(out, pattern[min(from, len(pattern)):])
 }
 
 // isDoubleStar knows that ignore files take any longer run of stars the same way.
