@@ -68,7 +68,6 @@ type Command struct {
 	timer  *time.Timer
 
 	mu        sync.Mutex
-	ended     bool // the shell has ended
 	timedOut  bool
 	cancelled Cause
 
@@ -243,7 +242,7 @@ func (c *Command) Output() *Output { return c.output }
 // its outcome; what it left behind is stopped all the same.
 func (c *Command) Cancel(reason Cause) {
 	c.mu.Lock()
-	if !c.ended && c.cancelled == "" {
+	if c.cancelled == "" && !c.family.Ended() {
 		c.cancelled = cmp.Or(reason, Cancelled)
 	}
 	c.mu.Unlock()
@@ -252,13 +251,13 @@ func (c *Command) Cancel(reason Cause) {
 
 // expire is the timeout.
 func (c *Command) expire() {
-	c.mu.Lock()
-	ended := c.ended
-	c.timedOut = !ended
-	c.mu.Unlock()
-	if !ended {
-		c.halt()
+	if c.family.Ended() {
+		return
 	}
+	c.mu.Lock()
+	c.timedOut = true
+	c.mu.Unlock()
+	c.halt()
 }
 
 // String describes the command for debugging, without its text.

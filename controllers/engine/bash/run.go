@@ -47,9 +47,6 @@ func readFD(fd int, p []byte) (int, error) {
 // run follows the command to its end.
 func (c *Command) run() {
 	c.family.Await()
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -82,10 +79,10 @@ func (c *Command) quiet() {
 		case <-time.After(silence):
 			c.reader.catchUp() // a busy machine may not have let the reader run
 			now := c.output.seen()
+			if now == size && (patient == 0 || !c.family.Busy()) {
+				return
+			}
 			if now == size {
-				if patient == 0 || !c.family.Busy() {
-					return
-				}
 				patient--
 			}
 			size = now

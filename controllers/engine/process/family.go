@@ -55,6 +55,21 @@ func (r *families) add(f *Family) {
 	r.byStart[f.StartTime()] = f
 }
 
+// sweep forgets families whose leftovers have ended by themselves.
+func (r *families) sweep() {
+	r.mu.Lock()
+	var ended []*Family
+	for _, f := range r.byStart {
+		if f.reaped.Load() {
+			ended = append(ended, f)
+		}
+	}
+	r.mu.Unlock()
+	for _, f := range ended {
+		f.Survivors()
+	}
+}
+
 // Start starts cmd as the leader of a session and process group of its own, with a marker in its environment.
 // Its output should go to files: otherwise Reap also waits for whoever holds the pipes. The caller must call
 // Await and then Reap.
@@ -90,6 +105,12 @@ func (f *Family) StartTime() string { return f.id.String() }
 
 // Await returns when the leader has ended. Its number stays reserved until Reap.
 func (f *Family) Await() { awaitExit(f.pgid) }
+
+// Ended says whether the leader has ended, reaped or not.
+func (f *Family) Ended() bool {
+	leader, ok := inspect(f.pgid)
+	return f.reaped.Load() || !ok || leader.zombie
+}
 
 // Reap waits for the leader and returns how it ended. From then on the number is the family's only as long as
 // some member goes on using it.

@@ -153,16 +153,18 @@ func hasEntry(env, entry []byte) bool {
 // given start time. One that has ended counts: its own children may be about to become ours. The kernel gives
 // orphans to the main thread of a subreaper.
 func adoptedSince(began uint64) bool {
-	list, ok := children(os.Getpid())
-	if !ok {
-		return true // not told: look everywhere
-	}
-	for _, pid := range list {
-		if registry.leads(pid) {
-			continue
+	for range 2 { // the kernel may leave out one when another ends just now
+		list, ok := children(os.Getpid())
+		if !ok {
+			return true // not told: look everywhere
 		}
-		if p, ok := inspect(pid); !ok || p.began >= began {
-			return true
+		for _, pid := range list {
+			if registry.leads(pid) {
+				continue
+			}
+			if p, ok := inspect(pid); !ok || p.began >= began {
+				return true
+			}
 		}
 	}
 	return false

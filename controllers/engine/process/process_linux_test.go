@@ -245,3 +245,28 @@ func TestNumberIsNotTrustedForEver(t *testing.T) {
 	}
 	syscall.Kill(seen[0].PID, syscall.SIGKILL) //nolint:errcheck // it is ours
 }
+
+// TestSweepForgetsWhatEnded: leftovers that end by themselves leave nothing in memory.
+func TestSweepForgetsWhatEnded(t *testing.T) {
+	f, err := Start(exec.Command("sh", "-c", "sleep .2 & exit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Await()
+	if _, err := f.Reap(); err != nil {
+		t.Fatal(err)
+	}
+	registry.sweep()
+	if registry.family(f.StartTime()) == nil {
+		t.Fatal("forgotten while a process runs")
+	}
+	for deadline := time.Now().Add(10 * time.Second); registry.family(f.StartTime()) != nil; time.Sleep(10 * time.Millisecond) {
+		registry.sweep()
+		if time.Now().After(deadline) {
+			t.Fatalf("still known: %+v", f.Survivors())
+		}
+	}
+	if Alive(f.PGID(), f.StartTime()) {
+		t.Error("alive")
+	}
+}

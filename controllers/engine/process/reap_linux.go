@@ -32,7 +32,7 @@ func BecomeSubreaper() error {
 
 // ReapOrphans collects adopted children that ended, until the context is done. It leaves every child to its
 // owner that was started by Start or, in our own session, by os/exec; one of the latter that nobody has waited
-// for in a minute is taken for adopted.
+// for in a minute is taken for adopted. So a child that is given a session of its own must come from Start.
 func ReapOrphans(ctx context.Context) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
@@ -46,6 +46,7 @@ func ReapOrphans(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			registry.sweep()
 		case <-ended:
 			select {
 			case <-ctx.Done():
