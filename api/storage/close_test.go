@@ -14,6 +14,7 @@ import (
 
 // TestNothingWorksAfterClose: every call gets ErrClosed; badger would panic.
 func TestNothingWorksAfterClose(t *testing.T) {
+	t.Parallel()
 	for _, dir := range []string{t.TempDir(), ""} {
 		db, err := Open(Options{Dir: dir, HistoryEvents: 1})
 		require.NoError(t, err)
@@ -55,6 +56,7 @@ func TestNothingWorksAfterClose(t *testing.T) {
 // TestCloseUnderLoad closes while everything is in use: calls end with success
 // or ErrClosed, and Close returns.
 func TestCloseUnderLoad(t *testing.T) {
+	t.Parallel()
 	db, err := Open(Options{Dir: t.TempDir(), HistoryEvents: 8})
 	require.NoError(t, err)
 	st := openStore(t, db)

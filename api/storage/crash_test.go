@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 		writeUntilKilled(os.Getenv(dirVariable))
 	case "holder":
 		hold(os.Getenv(dirVariable))
+	case "fixture":
+		fatal(makeFixture(os.Getenv(dirVariable)))
 	default:
 		os.Exit(m.Run())
 	}
@@ -88,6 +90,7 @@ func writeUntilKilled(dir string) {
 // TestKillAndReopen kills a writer again and again. Every durable write it told
 // of must be there, or a newer one of the same object; revisions only rise.
 func TestKillAndReopen(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var highest uint64
 	for round := range 5 {
@@ -142,6 +145,7 @@ func hold(dir string) {
 }
 
 func TestLockHeldByAnotherProcess(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd, out := child(t, "holder", dir)
 	require.True(t, out.Scan())

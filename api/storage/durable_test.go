@@ -62,6 +62,7 @@ func (p *syncProbe) reset() {
 func withProbe(p *syncProbe) func(*Options) { return func(o *Options) { o.Sync = p.sync } }
 
 func TestOneWaiterCostsOneSync(t *testing.T) {
+	t.Parallel()
 	p := &syncProbe{}
 	st := openStore(t, openTest(t, withProbe(p)))
 	for n := range 5 {
@@ -76,6 +77,7 @@ func TestOneWaiterCostsOneSync(t *testing.T) {
 }
 
 func TestVolatileWritesAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	p := &syncProbe{}
 	st := openStore(t, openTest(t, withProbe(p)))
 	require.NoError(t, st.db.WaitDurable(t.Context(), create(t, st, "a")))
@@ -87,6 +89,7 @@ func TestVolatileWritesAreNotWaitedFor(t *testing.T) {
 // TestWaitersShareOneSync: waiters whose writes a running sync covers join it;
 // those who wrote later share the next one.
 func TestWaitersShareOneSync(t *testing.T) {
+	t.Parallel()
 	const n = 20
 	p := &syncProbe{}
 	st := openStore(t, openTest(t, withProbe(p)))
@@ -123,6 +126,7 @@ func TestWaitersShareOneSync(t *testing.T) {
 }
 
 func TestWaitDurableHonoursItsContext(t *testing.T) {
+	t.Parallel()
 	p := &syncProbe{}
 	st := openStore(t, openTest(t, withProbe(p)))
 	release := p.hold()
@@ -133,6 +137,7 @@ func TestWaitDurableHonoursItsContext(t *testing.T) {
 }
 
 func TestWaitForARevisionThatDoesNotExist(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, openTest(t))
 	require.True(t, apierrors.IsTimeout(st.db.WaitDurable(t.Context(), st.db.CurrentRevision()+1)))
 }
@@ -140,6 +145,7 @@ func TestWaitForARevisionThatDoesNotExist(t *testing.T) {
 // TestFailedSyncIsFinal: after a failed fdatasync nobody can know what reached
 // the disk, so neither a later wait nor a write may succeed.
 func TestFailedSyncIsFinal(t *testing.T) {
+	t.Parallel()
 	p := &syncProbe{}
 	db, err := Open(Options{Dir: t.TempDir(), Sync: p.sync})
 	require.NoError(t, err)
@@ -164,6 +170,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 // the memtable is switched between the write and the wait, and the older log
 // must be synced, unless its content has become a table file by then.
 func TestOlderLogsAreSynced(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var order []string
 	logs := &walFiles{dir: dir, sealed: map[string]bool{}, sync: func(f *os.File) error {
@@ -194,6 +201,7 @@ func TestOlderLogsAreSynced(t *testing.T) {
 // TestSyncAcrossMemtables writes through several memtables and checks that no
 // wait leaves a log that exists unsynced.
 func TestSyncAcrossMemtables(t *testing.T) {
+	t.Parallel()
 	p := &syncProbe{}
 	st := openStore(t, openTest(t, withProbe(p)))
 	big := strings.Repeat("x", 200<<10)
@@ -214,6 +222,7 @@ func TestSyncAcrossMemtables(t *testing.T) {
 }
 
 func TestSizeCap(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, openTest(t, func(o *Options) { o.MaxObjectBytes = 2000 }))
 	before := create(t, st, "a")
 	big := newPod("b")

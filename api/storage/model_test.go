@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -41,7 +42,7 @@ type model struct {
 var modelNames = []string{"a", "b", "c", "d1", "d2", "v1", "v2", "v3"}
 
 func (m *model) open(t *rapid.T) {
-	db, err := Open(Options{Dir: m.dir, HistoryEvents: 4})
+	db, err := Open(Options{Dir: m.dir, HistoryEvents: 4, Sync: func(*os.File) error { return nil }})
 	require.NoError(t, err)
 	cfg := podConfig()
 	cfg.Volatile = volatileByName
@@ -195,6 +196,9 @@ func (m *model) compact(t *rapid.T) {
 
 // reopen loses what is volatile; watches and lists of before are refused.
 func (m *model) reopen(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "restart") > 0 {
+		t.Skip("restarts take long")
+	}
 	before := m.db.CurrentRevision()
 	require.NoError(t, m.db.Close())
 	m.open(t)
@@ -211,6 +215,7 @@ func (m *model) reopen(t *rapid.T) {
 }
 
 func TestModel(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		m := &model{dir: t.TempDir(), now: modelState{}, past: map[uint64]modelState{}}
 		m.open(r)

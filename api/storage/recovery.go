@@ -84,12 +84,34 @@ func examine(dir string, report *Report) (examination, error) {
 			return found, err
 		}
 	}
+	if err := dropStatistics(dir); err != nil {
+		return found, err
+	}
 	for _, name := range logs {
 		if err := repairLog(dir, name, report); err != nil {
 			return found, err
 		}
 	}
 	return found, nil
+}
+
+// dropStatistics removes badger's count of garbage in the value log if it has
+// the wrong size, which badger would not survive. It is derived from a log that
+// never holds anything here, and made anew.
+func dropStatistics(dir string) error {
+	const name, size = "DISCARD", 1 << 20
+	path := filepath.Join(dir, name)
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == size {
+		return nil
+	}
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil {
+		return fmt.Errorf("open the object store: %w", err)
+	}
+	return nil
 }
 
 // damaged builds the error for file (relative to dir) with a free name to move

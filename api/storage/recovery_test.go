@@ -91,6 +91,7 @@ func reopened(t testing.TB, dir string, rev uint64) (*DB, []string) {
 }
 
 func TestKilledProcessLosesNothing(t *testing.T) {
+	t.Parallel()
 	dir, _, rev := written(t)
 	db, found := reopened(t, dir, rev)
 	require.Len(t, found, 60)
@@ -98,8 +99,10 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 }
 
 func TestTruncatedLog(t *testing.T) {
+	t.Parallel()
 	for _, cut := range []int64{1, 2, 3, 7, 20, 100, 333, 1000, 2500, 4000} {
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
+			t.Parallel()
 			dir, mark, rev := written(t)
 			log := newestFile(t, dir, ".mem")
 			end := used(t, log) - cut
@@ -127,6 +130,7 @@ func TestTruncatedLog(t *testing.T) {
 
 // TestTruncatedSpace: the end of a log that was never used may go missing.
 func TestTruncatedSpace(t *testing.T) {
+	t.Parallel()
 	dir, _, rev := written(t)
 	log := newestFile(t, dir, ".mem")
 	info, err := os.Stat(log)
@@ -138,8 +142,10 @@ func TestTruncatedSpace(t *testing.T) {
 }
 
 func TestFlippedByteInLog(t *testing.T) {
+	t.Parallel()
 	for _, where := range []float64{0, 0.2, 0.5, 0.9, 0.999} {
 		t.Run(fmt.Sprint(where), func(t *testing.T) {
+			t.Parallel()
 			dir, mark, rev := written(t)
 			log := newestFile(t, dir, ".mem")
 			end := used(t, log)
@@ -158,12 +164,14 @@ func TestFlippedByteInLog(t *testing.T) {
 // TestDamagedLogHeader: nothing of the log can be read, but it is kept, and
 // what earlier logs held is there.
 func TestDamagedLogHeader(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, log string){
 		"flipped":   func(t *testing.T, log string) { flip(t, log, 3) },
 		"truncated": func(t *testing.T, log string) { require.NoError(t, os.Truncate(log, 12)) },
 		"empty":     func(t *testing.T, log string) { require.NoError(t, os.Truncate(log, 0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			first, err := Open(Options{Dir: filepath.Join(t.TempDir(), "state")})
 			require.NoError(t, err)
 			st := openStore(t, first)
@@ -190,14 +198,19 @@ func TestDamagedLogHeader(t *testing.T) {
 }
 
 func TestDamagedValueLog(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, log string){
 		"flipped header": func(t *testing.T, log string) { flip(t, log, 2) },
 		"truncated":      func(t *testing.T, log string) { require.NoError(t, os.Truncate(log, 5)) },
 		"empty":          func(t *testing.T, log string) { require.NoError(t, os.Truncate(log, 0)) },
 		"garbage":        func(t *testing.T, log string) { flip(t, log, 200) },
 		"missing":        func(t *testing.T, log string) { require.NoError(t, os.Remove(log)) },
+		"statistics cut": func(t *testing.T, log string) {
+			require.NoError(t, os.Truncate(filepath.Join(filepath.Dir(log), "DISCARD"), 7))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir, _, rev := written(t)
 			spoil(t, newestFile(t, dir, ".vlog"))
 			_, found := reopened(t, dir, rev)
@@ -222,6 +235,7 @@ func tabled(t testing.TB) string {
 // TestDamagedDatabaseIsRefused: what was safe on disk and cannot be read any
 // more is an error with a way out. Nothing is changed by the attempt.
 func TestDamagedDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
 	size := func(t *testing.T, path string) int64 {
 		info, err := os.Stat(path)
 		require.NoError(t, err)
@@ -283,6 +297,7 @@ func TestDamagedDatabaseIsRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := tabled(t)
 			file := spoil(t, dir)
 			before := contents(t, dir)
@@ -324,6 +339,7 @@ func contents(t testing.TB, dir string) map[string]string {
 }
 
 func TestRevisionMark(t *testing.T) {
+	t.Parallel()
 	m := mark{Limit: 12345, Floor: 17, Clean: true}
 	got, err := decodeMark(m.encode())
 	require.NoError(t, err)
@@ -338,11 +354,13 @@ func TestRevisionMark(t *testing.T) {
 
 // TestLostMark: without the mark the counter moves on far enough, and says so.
 func TestLostMark(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(path string) error{
 		"gone":   os.Remove,
 		"spoilt": func(path string) error { return os.WriteFile(path, []byte("limit 3\n"), 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir, _, rev := written(t)
 			require.NoError(t, spoil(filepath.Join(dir, markFile)))
 			db, found := reopened(t, dir, rev+markStep)
@@ -355,6 +373,7 @@ func TestLostMark(t *testing.T) {
 // TestCleanRestartKeepsTheCounter: an orderly restart wastes no revisions, and a
 // watch of durable objects goes on where it was.
 func TestCleanRestartKeepsTheCounter(t *testing.T) {
+	t.Parallel()
 	o := Options{Dir: t.TempDir()}
 	durableOnly := func(c *StoreConfig) { c.Volatile = nil }
 	first, err := Open(o)
@@ -375,6 +394,7 @@ func TestCleanRestartKeepsTheCounter(t *testing.T) {
 // TestRestartForgetsVolatileObjects: they are gone, and who watched them before
 // is told to list again, since nobody can tell of their end.
 func TestRestartForgetsVolatileObjects(t *testing.T) {
+	t.Parallel()
 	o := Options{Dir: t.TempDir()}
 	first, err := Open(o)
 	require.NoError(t, err)
@@ -394,6 +414,7 @@ func TestRestartForgetsVolatileObjects(t *testing.T) {
 // TestRevisionsOfALostTailAreNotTrusted: a client that saw what a crash then
 // lost must list again; revisions never repeat.
 func TestRevisionsOfALostTailAreNotTrusted(t *testing.T) {
+	t.Parallel()
 	dir, mark, rev := written(t)
 	log := newestFile(t, dir, ".mem")
 	content, err := os.ReadFile(log)

@@ -2,10 +2,11 @@ package storage
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -23,6 +24,7 @@ import (
 // TestFullDisk: durable writes are refused with a reason before the disk is
 // full; reading, volatile objects and, for a while, deleting go on.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	var free atomic.Uint64
 	free.Store(1 << 40)
 	st := openStore(t, openTest(t, func(o *Options) {
@@ -50,6 +52,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func TestFreeSpaceOfTheSystem(t *testing.T) {
+	t.Parallel()
 	free, err := freeSpace(t.TempDir())
 	require.NoError(t, err)
 	require.Positive(t, free)
@@ -71,18 +74,19 @@ func blocks(t testing.TB, dir string) (total int64) {
 	return total
 }
 
-// TestDiskStaysFlat rewrites a few objects until 400 MB have been written: what
+// TestDiskStaysFlat rewrites a few objects until 200 MB have been written: what
 // is older than the history goes, and the value log never holds anything.
 func TestDiskStaysFlat(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, openTest(t, func(o *Options) { o.HistoryRevisions = 100; o.HistoryEvents = 10 }))
-	for n := range 2000 {
+	for n := range 1000 {
 		name := fmt.Sprintf("a%d", n%5)
 		pod := newPod(name)
 		pod.Annotations = map[string]string{"n": fmt.Sprint(n), "noise": noise(n, 200<<10)}
 		err := st.GuaranteedUpdate(t.Context(), podKey(name), &example.Pod{}, true, nil, storage.SimpleUpdate(func(runtime.Object) (runtime.Object, error) { return pod.DeepCopy(), nil }), nil)
 		require.NoError(t, err)
 	}
-	const bound = 130 << 20 // 200 revisions of 200 KB, six tables before a stall, logs
+	const bound = 110 << 20 // 200 revisions of 200 KB, six tables before a stall, logs
 	require.Eventually(t, func() bool { return blocks(t, st.db.opts.Dir) < bound }, patience, 50*time.Millisecond,
 		"%d MB", blocks(t, st.db.opts.Dir)>>20)
 	logs, err := filepath.Glob(filepath.Join(st.db.opts.Dir, "*.vlog"))
@@ -93,20 +97,15 @@ func TestDiskStaysFlat(t *testing.T) {
 
 // noise returns n bytes of text that do not compress well.
 func noise(seed, n int) string {
-	var b strings.Builder
-	x := uint64(seed)*2862933555777941757 + 3037000493
-	for b.Len() < n {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-		fmt.Fprintf(&b, "%016x", x)
-	}
-	return b.String()
+	raw := make([]byte, n/2)
+	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}).Read(raw)
+	return hex.EncodeToString(raw)
 }
 
 // TestHistoryTrails: at least HistoryRevisions stay readable, at most twice as
 // many, and the rest is 410 Gone; also after a restart.
 func TestHistoryTrails(t *testing.T) {
+	t.Parallel()
 	const keep = 50
 	o := Options{Dir: t.TempDir(), HistoryRevisions: keep}
 	db, err := Open(o)

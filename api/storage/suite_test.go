@@ -60,6 +60,7 @@ type tier struct {
 	disk      bool
 	transform bool
 	volatile  func(runtime.Object) bool
+	slow      bool // slow tests run here
 }
 
 var everything = func(runtime.Object) bool { return true }
@@ -77,7 +78,7 @@ var half = func(obj runtime.Object) bool {
 var tiers = []tier{
 	{name: "disk", disk: true},
 	{name: "volatile", disk: true, volatile: everything},
-	{name: "mixed", disk: true, volatile: half},
+	{name: "mixed", disk: true, volatile: half, slow: true},
 	{name: "memory"},
 	{name: "disk with transformer", disk: true, transform: true},
 	{name: "mixed with transformer", disk: true, transform: true, volatile: half},
@@ -190,12 +191,18 @@ func (c *failingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, in
 type suiteTest struct {
 	run       func(context.Context, *testing.T, *suiteStore)
 	transform bool // runs only with a transformer
+	slow      bool // waits for seconds: runs on slow tiers only
 	corrupt   bool // runs with deletion of undecodable objects allowed
 	opened    func(*StoreConfig)
 }
 
 func plain(run func(context.Context, *testing.T, storage.Interface)) suiteTest {
 	return suiteTest{run: func(ctx context.Context, t *testing.T, s *suiteStore) { run(ctx, t, s) }}
+}
+
+func slow(test suiteTest) suiteTest {
+	test.slow = true
+	return test
 }
 
 func anyCalls(*testing.T, uint64, uint64) {}
@@ -223,14 +230,14 @@ var suite = map[string]suiteTest{
 	"RunTestWatch":                                            plain(storagetesting.RunTestWatch),
 	"RunTestDeleteTriggerWatch":                               plain(storagetesting.RunTestDeleteTriggerWatch),
 	"RunTestWatchFromNonZero":                                 plain(storagetesting.RunTestWatchFromNonZero),
-	"RunTestDelayedWatchDelivery":                             plain(storagetesting.RunTestDelayedWatchDelivery),
+	"RunTestDelayedWatchDelivery":                             slow(plain(storagetesting.RunTestDelayedWatchDelivery)),
 	"RunTestWatchContextCancel":                               plain(storagetesting.RunTestWatchContextCancel),
 	"RunTestWatcherTimeout":                                   plain(storagetesting.RunTestWatcherTimeout),
 	"RunTestWatchDeleteEventObjectHaveLatestRV":               plain(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
 	"RunTestWatchInitializationSignal":                        plain(storagetesting.RunTestWatchInitializationSignal),
 	"RunTestClusterScopedWatch":                               plain(storagetesting.RunTestClusterScopedWatch),
 	"RunTestNamespaceScopedWatch":                             plain(storagetesting.RunTestNamespaceScopedWatch),
-	"RunTestOptionalWatchBookmarksWithCorrectResourceVersion": plain(storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion),
+	"RunTestOptionalWatchBookmarksWithCorrectResourceVersion": slow(plain(storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion)),
 	"RunSendInitialEventsBackwardCompatibility":               plain(storagetesting.RunSendInitialEventsBackwardCompatibility),
 	"RunWatchSemantics":                                       plain(storagetesting.RunWatchSemantics),
 	"RunWatchSemanticInitialEventsExtended":                   plain(storagetesting.RunWatchSemanticInitialEventsExtended),
@@ -238,7 +245,7 @@ var suite = map[string]suiteTest{
 	"RunTestCreate": {run: func(ctx context.Context, t *testing.T, s *suiteStore) {
 		storagetesting.RunTestCreate(ctx, t, s, s.storedClean)
 	}},
-	"RunTestWatchDispatchBookmarkEvents": {run: func(ctx context.Context, t *testing.T, s *suiteStore) {
+	"RunTestWatchDispatchBookmarkEvents": {slow: true, run: func(ctx context.Context, t *testing.T, s *suiteStore) {
 		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, s, true)
 	}},
 	"RunOptionalTestProgressNotify": {run: func(ctx context.Context, t *testing.T, s *suiteStore) {
@@ -331,7 +338,7 @@ var leftOut = map[string]string{
 func TestUpstreamSuite(t *testing.T) {
 	for name, test := range suite {
 		for _, on := range tiers {
-			if test.transform && !on.transform {
+			if test.transform && !on.transform || test.slow && !on.slow {
 				continue
 			}
 			t.Run(name+"/"+on.name, func(t *testing.T) {

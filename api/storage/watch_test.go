@@ -68,6 +68,7 @@ func wantGone(t testing.TB, w watch.Interface) {
 }
 
 func TestWatchInterleavesTiersInOrder(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, openTest(t))
 	w := startWatch(t, st, st.db.CurrentRevision())
 	first := create(t, st, "disk")
@@ -86,6 +87,7 @@ func TestWatchInterleavesTiersInOrder(t *testing.T) {
 // TestOrderUnderLoad has 8 writers on both tiers and watchers of every speed,
 // with a ring so short that the slow ones must read the history.
 func TestOrderUnderLoad(t *testing.T) {
+	t.Parallel()
 	const writers, perWriter = 8, 150
 	st := openStore(t, openTest(t, func(o *Options) { o.HistoryEvents = 64 }))
 	start := st.db.CurrentRevision()
@@ -142,6 +144,7 @@ func drainInOrder(t *testing.T, w watch.Interface, n int, delay time.Duration) m
 }
 
 func TestWatchFromRingAndFromHistory(t *testing.T) {
+	t.Parallel()
 	for _, ring := range []int{1000, 2} {
 		t.Run(fmt.Sprintf("ring of %d", ring), func(t *testing.T) {
 			st := openStore(t, openTest(t, func(o *Options) { o.HistoryEvents = ring }))
@@ -181,6 +184,7 @@ func TestWatchFromRingAndFromHistory(t *testing.T) {
 // TestWatchSelectsTransitions: with a selector an update can begin or end what
 // a watcher sees, also when the old object has to be read back.
 func TestWatchSelectsTransitions(t *testing.T) {
+	t.Parallel()
 	for _, ring := range []int{1000, 1} {
 		st := openStore(t, openTest(t, func(o *Options) { o.HistoryEvents = ring }))
 		w := startWatch(t, st, st.db.CurrentRevision(), func(o *storage.ListOptions) {
@@ -199,6 +203,7 @@ func TestWatchSelectsTransitions(t *testing.T) {
 }
 
 func TestWatchBelowTheFloorIsGone(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, openTest(t))
 	old := create(t, st, "a")
 	label(t, st, "a", 1)
@@ -207,6 +212,7 @@ func TestWatchBelowTheFloorIsGone(t *testing.T) {
 }
 
 func TestWatchFromTheFutureIsGone(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, openTest(t))
 	wantGone(t, startWatch(t, st, st.db.CurrentRevision()+5))
 }
@@ -215,6 +221,7 @@ func TestWatchFromTheFutureIsGone(t *testing.T) {
 // place is neither in the ring nor in the history, after what it was sent
 // before, in order; its goroutine ends.
 func TestStuckWatcherIsCutOff(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, openTest(t, func(o *Options) { o.HistoryEvents = 16 }))
 	stuck := startWatch(t, st, st.db.CurrentRevision())
 	create(t, st, "a")
@@ -247,6 +254,7 @@ func TestStuckWatcherIsCutOff(t *testing.T) {
 // TestConsumersOwnTheirObjects: what one consumer does to an object no other
 // one sees, nor the store.
 func TestConsumersOwnTheirObjects(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, openTest(t))
 	start := st.db.CurrentRevision()
 	in := newPod("a")
@@ -269,6 +277,7 @@ func TestConsumersOwnTheirObjects(t *testing.T) {
 // TestBookmarks: a quiet watch of one object learns of revisions made elsewhere,
 // and progress comes when it is asked for.
 func TestBookmarks(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, func(o *Options) { o.BookmarkInterval = time.Hour })
 	st := openStore(t, db)
 	start := create(t, st, "a")
@@ -287,6 +296,7 @@ func TestBookmarks(t *testing.T) {
 // TestInitialEventsEnd is the opening of a client-go reflector: everything
 // there is, the marked bookmark, then changes.
 func TestInitialEventsEnd(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, openTest(t))
 	a, v := create(t, st, "a"), create(t, st, "v")
 	w, err := st.Watch(t.Context(), "/pods/", storage.ListOptions{
