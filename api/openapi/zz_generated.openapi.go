@@ -8,6 +8,7 @@
 package openapi
 
 import (
+	v1alpha1 "github.com/rigbridge/rigbridge/api/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	version "k8s.io/apimachinery/pkg/version"
@@ -17,95 +18,95 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		"github.com/rigbridge/rigbridge/api/v1alpha1.CredentialReference":  schema_rigbridge_rigbridge_api_v1alpha1_CredentialReference(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.Handoff":              schema_rigbridge_rigbridge_api_v1alpha1_Handoff(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.HandoffDelivery":      schema_rigbridge_rigbridge_api_v1alpha1_HandoffDelivery(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.HandoffList":          schema_rigbridge_rigbridge_api_v1alpha1_HandoffList(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.HandoffSpec":          schema_rigbridge_rigbridge_api_v1alpha1_HandoffSpec(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.HandoffStatus":        schema_rigbridge_rigbridge_api_v1alpha1_HandoffStatus(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference":       schema_rigbridge_rigbridge_api_v1alpha1_LocalReference(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.Operation":            schema_rigbridge_rigbridge_api_v1alpha1_Operation(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.OperationAttempt":     schema_rigbridge_rigbridge_api_v1alpha1_OperationAttempt(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.OperationList":        schema_rigbridge_rigbridge_api_v1alpha1_OperationList(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.OperationSpec":        schema_rigbridge_rigbridge_api_v1alpha1_OperationSpec(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.OperationStatus":      schema_rigbridge_rigbridge_api_v1alpha1_OperationStatus(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.Process":              schema_rigbridge_rigbridge_api_v1alpha1_Process(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.Project":              schema_rigbridge_rigbridge_api_v1alpha1_Project(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.ProjectList":          schema_rigbridge_rigbridge_api_v1alpha1_ProjectList(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.ProjectNotifications": schema_rigbridge_rigbridge_api_v1alpha1_ProjectNotifications(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.ProjectSpec":          schema_rigbridge_rigbridge_api_v1alpha1_ProjectSpec(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.ProjectStatus":        schema_rigbridge_rigbridge_api_v1alpha1_ProjectStatus(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.Run":                  schema_rigbridge_rigbridge_api_v1alpha1_Run(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.RunList":              schema_rigbridge_rigbridge_api_v1alpha1_RunList(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.RunSpec":              schema_rigbridge_rigbridge_api_v1alpha1_RunSpec(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.RunStatus":            schema_rigbridge_rigbridge_api_v1alpha1_RunStatus(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.Thread":               schema_rigbridge_rigbridge_api_v1alpha1_Thread(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.ThreadList":           schema_rigbridge_rigbridge_api_v1alpha1_ThreadList(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.ThreadSpec":           schema_rigbridge_rigbridge_api_v1alpha1_ThreadSpec(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.ThreadStatus":         schema_rigbridge_rigbridge_api_v1alpha1_ThreadStatus(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.Tunnel":               schema_rigbridge_rigbridge_api_v1alpha1_Tunnel(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.TunnelList":           schema_rigbridge_rigbridge_api_v1alpha1_TunnelList(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.TunnelSpec":           schema_rigbridge_rigbridge_api_v1alpha1_TunnelSpec(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.TunnelStatus":         schema_rigbridge_rigbridge_api_v1alpha1_TunnelStatus(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.TunnelWatchdog":       schema_rigbridge_rigbridge_api_v1alpha1_TunnelWatchdog(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.Workspace":            schema_rigbridge_rigbridge_api_v1alpha1_Workspace(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.WorkspaceList":        schema_rigbridge_rigbridge_api_v1alpha1_WorkspaceList(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.WorkspaceSpec":        schema_rigbridge_rigbridge_api_v1alpha1_WorkspaceSpec(ref),
-		"github.com/rigbridge/rigbridge/api/v1alpha1.WorkspaceStatus":      schema_rigbridge_rigbridge_api_v1alpha1_WorkspaceStatus(ref),
-		v1.APIGroup{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                                       schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                                      schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                                      schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                                       schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():                          schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                              schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                               schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		version.Info{}.OpenAPIModelName():                                  schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1alpha1.CredentialReference{}.OpenAPIModelName():  schema_rigbridge_rigbridge_api_v1alpha1_CredentialReference(ref),
+		v1alpha1.Handoff{}.OpenAPIModelName():              schema_rigbridge_rigbridge_api_v1alpha1_Handoff(ref),
+		v1alpha1.HandoffDelivery{}.OpenAPIModelName():      schema_rigbridge_rigbridge_api_v1alpha1_HandoffDelivery(ref),
+		v1alpha1.HandoffList{}.OpenAPIModelName():          schema_rigbridge_rigbridge_api_v1alpha1_HandoffList(ref),
+		v1alpha1.HandoffSpec{}.OpenAPIModelName():          schema_rigbridge_rigbridge_api_v1alpha1_HandoffSpec(ref),
+		v1alpha1.HandoffStatus{}.OpenAPIModelName():        schema_rigbridge_rigbridge_api_v1alpha1_HandoffStatus(ref),
+		v1alpha1.LocalReference{}.OpenAPIModelName():       schema_rigbridge_rigbridge_api_v1alpha1_LocalReference(ref),
+		v1alpha1.Operation{}.OpenAPIModelName():            schema_rigbridge_rigbridge_api_v1alpha1_Operation(ref),
+		v1alpha1.OperationAttempt{}.OpenAPIModelName():     schema_rigbridge_rigbridge_api_v1alpha1_OperationAttempt(ref),
+		v1alpha1.OperationList{}.OpenAPIModelName():        schema_rigbridge_rigbridge_api_v1alpha1_OperationList(ref),
+		v1alpha1.OperationSpec{}.OpenAPIModelName():        schema_rigbridge_rigbridge_api_v1alpha1_OperationSpec(ref),
+		v1alpha1.OperationStatus{}.OpenAPIModelName():      schema_rigbridge_rigbridge_api_v1alpha1_OperationStatus(ref),
+		v1alpha1.Process{}.OpenAPIModelName():              schema_rigbridge_rigbridge_api_v1alpha1_Process(ref),
+		v1alpha1.Project{}.OpenAPIModelName():              schema_rigbridge_rigbridge_api_v1alpha1_Project(ref),
+		v1alpha1.ProjectList{}.OpenAPIModelName():          schema_rigbridge_rigbridge_api_v1alpha1_ProjectList(ref),
+		v1alpha1.ProjectNotifications{}.OpenAPIModelName(): schema_rigbridge_rigbridge_api_v1alpha1_ProjectNotifications(ref),
+		v1alpha1.ProjectSpec{}.OpenAPIModelName():          schema_rigbridge_rigbridge_api_v1alpha1_ProjectSpec(ref),
+		v1alpha1.ProjectStatus{}.OpenAPIModelName():        schema_rigbridge_rigbridge_api_v1alpha1_ProjectStatus(ref),
+		v1alpha1.Run{}.OpenAPIModelName():                  schema_rigbridge_rigbridge_api_v1alpha1_Run(ref),
+		v1alpha1.RunList{}.OpenAPIModelName():              schema_rigbridge_rigbridge_api_v1alpha1_RunList(ref),
+		v1alpha1.RunSpec{}.OpenAPIModelName():              schema_rigbridge_rigbridge_api_v1alpha1_RunSpec(ref),
+		v1alpha1.RunStatus{}.OpenAPIModelName():            schema_rigbridge_rigbridge_api_v1alpha1_RunStatus(ref),
+		v1alpha1.Thread{}.OpenAPIModelName():               schema_rigbridge_rigbridge_api_v1alpha1_Thread(ref),
+		v1alpha1.ThreadList{}.OpenAPIModelName():           schema_rigbridge_rigbridge_api_v1alpha1_ThreadList(ref),
+		v1alpha1.ThreadSpec{}.OpenAPIModelName():           schema_rigbridge_rigbridge_api_v1alpha1_ThreadSpec(ref),
+		v1alpha1.ThreadStatus{}.OpenAPIModelName():         schema_rigbridge_rigbridge_api_v1alpha1_ThreadStatus(ref),
+		v1alpha1.Tunnel{}.OpenAPIModelName():               schema_rigbridge_rigbridge_api_v1alpha1_Tunnel(ref),
+		v1alpha1.TunnelList{}.OpenAPIModelName():           schema_rigbridge_rigbridge_api_v1alpha1_TunnelList(ref),
+		v1alpha1.TunnelSpec{}.OpenAPIModelName():           schema_rigbridge_rigbridge_api_v1alpha1_TunnelSpec(ref),
+		v1alpha1.TunnelStatus{}.OpenAPIModelName():         schema_rigbridge_rigbridge_api_v1alpha1_TunnelStatus(ref),
+		v1alpha1.TunnelWatchdog{}.OpenAPIModelName():       schema_rigbridge_rigbridge_api_v1alpha1_TunnelWatchdog(ref),
+		v1alpha1.Workspace{}.OpenAPIModelName():            schema_rigbridge_rigbridge_api_v1alpha1_Workspace(ref),
+		v1alpha1.WorkspaceList{}.OpenAPIModelName():        schema_rigbridge_rigbridge_api_v1alpha1_WorkspaceList(ref),
+		v1alpha1.WorkspaceSpec{}.OpenAPIModelName():        schema_rigbridge_rigbridge_api_v1alpha1_WorkspaceSpec(ref),
+		v1alpha1.WorkspaceStatus{}.OpenAPIModelName():      schema_rigbridge_rigbridge_api_v1alpha1_WorkspaceStatus(ref),
+		v1.APIGroup{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIGroup(ref),
+		v1.APIGroupList{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_APIGroupList(ref),
+		v1.APIResource{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIResource(ref),
+		v1.APIResourceList{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_APIResourceList(ref),
+		v1.APIVersions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIVersions(ref),
+		v1.ApplyOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		v1.Condition{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Condition(ref),
+		v1.CreateOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_CreateOptions(ref),
+		v1.DeleteOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		v1.Duration{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Duration(ref),
+		v1.FieldSelectorRequirement{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		v1.FieldsV1{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_FieldsV1(ref),
+		v1.GetOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_GetOptions(ref),
+		v1.GroupKind{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupKind(ref),
+		v1.GroupResource{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_GroupResource(ref),
+		v1.GroupVersion{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_GroupVersion(ref),
+		v1.GroupVersionForDiscovery{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		v1.GroupVersionKind{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		v1.GroupVersionResource{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		v1.InternalEvent{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_InternalEvent(ref),
+		v1.LabelSelector{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_LabelSelector(ref),
+		v1.LabelSelectorRequirement{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		v1.List{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_List(ref),
+		v1.ListMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ListMeta(ref),
+		v1.ListOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ListOptions(ref),
+		v1.ManagedFieldsEntry{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		v1.MicroTime{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_MicroTime(ref),
+		v1.ObjectMeta{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		v1.OwnerReference{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_OwnerReference(ref),
+		v1.PartialObjectMetadata{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		v1.PartialObjectMetadataList{}.OpenAPIModelName():  schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		v1.Patch{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Patch(ref),
+		v1.PatchOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_PatchOptions(ref),
+		v1.Preconditions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_Preconditions(ref),
+		v1.RootPaths{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_RootPaths(ref),
+		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():  schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		v1.ShardInfo{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ShardInfo(ref),
+		v1.Status{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Status(ref),
+		v1.StatusCause{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_StatusCause(ref),
+		v1.StatusDetails{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_StatusDetails(ref),
+		v1.Table{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Table(ref),
+		v1.TableColumnDefinition{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		v1.TableOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_TableOptions(ref),
+		v1.TableRow{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TableRow(ref),
+		v1.TableRowCondition{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		v1.Time{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Time(ref),
+		v1.Timestamp{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Timestamp(ref),
+		v1.TypeMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TypeMeta(ref),
+		v1.UpdateOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		v1.WatchEvent{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():          schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():              schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():               schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		version.Info{}.OpenAPIModelName():                  schema_k8sio_apimachinery_pkg_version_Info(ref),
 	}
 }
 
@@ -168,14 +169,14 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Handoff(ref common.ReferenceCallbac
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is the report.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.HandoffSpec"),
+							Ref:         ref(v1alpha1.HandoffSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what was observed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.HandoffStatus"),
+							Ref:         ref(v1alpha1.HandoffStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -183,7 +184,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Handoff(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.HandoffSpec", "github.com/rigbridge/rigbridge/api/v1alpha1.HandoffStatus", v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.HandoffSpec{}.OpenAPIModelName(), v1alpha1.HandoffStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -249,7 +250,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_HandoffList(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("github.com/rigbridge/rigbridge/api/v1alpha1.Handoff"),
+										Ref: ref(v1alpha1.Handoff{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -260,7 +261,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_HandoffList(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.Handoff", v1.ListMeta{}.OpenAPIModelName()},
+			v1alpha1.Handoff{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -275,14 +276,14 @@ func schema_rigbridge_rigbridge_api_v1alpha1_HandoffSpec(ref common.ReferenceCal
 						SchemaProps: spec.SchemaProps{
 							Description: "threadRef names the thread. It is immutable.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 					"runRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "runRef names the run that ends. It is immutable.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 					"reason": {
@@ -313,7 +314,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_HandoffSpec(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"},
+			v1alpha1.LocalReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -341,14 +342,14 @@ func schema_rigbridge_rigbridge_api_v1alpha1_HandoffStatus(ref common.ReferenceC
 						SchemaProps: spec.SchemaProps{
 							Description: "delivery is where the desktop notification stands.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.HandoffDelivery"),
+							Ref:         ref(v1alpha1.HandoffDelivery{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.HandoffDelivery", v1.MicroTime{}.OpenAPIModelName()},
+			v1alpha1.HandoffDelivery{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -411,14 +412,14 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Operation(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is what was asked. It is immutable except cancel and cancelledBy.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.OperationSpec"),
+							Ref:         ref(v1alpha1.OperationSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what became of it.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.OperationStatus"),
+							Ref:         ref(v1alpha1.OperationStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -426,7 +427,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Operation(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.OperationSpec", "github.com/rigbridge/rigbridge/api/v1alpha1.OperationStatus", v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.OperationSpec{}.OpenAPIModelName(), v1alpha1.OperationStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -477,7 +478,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationAttempt(ref common.Referen
 					"process": {
 						SchemaProps: spec.SchemaProps{
 							Description: "process is the command's process group, as soon as it exists.",
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.Process"),
+							Ref:         ref(v1alpha1.Process{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -485,7 +486,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationAttempt(ref common.Referen
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.Process"},
+			v1alpha1.Process{}.OpenAPIModelName()},
 	}
 }
 
@@ -524,7 +525,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationList(ref common.ReferenceC
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("github.com/rigbridge/rigbridge/api/v1alpha1.Operation"),
+										Ref: ref(v1alpha1.Operation{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -535,7 +536,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationList(ref common.ReferenceC
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.Operation", v1.ListMeta{}.OpenAPIModelName()},
+			v1alpha1.Operation{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -550,13 +551,13 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationSpec(ref common.ReferenceC
 						SchemaProps: spec.SchemaProps{
 							Description: "workspaceRef names the workspace, the scope of requestKey. It is immutable.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 					"threadRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "threadRef names the workspace's thread. It is immutable.",
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 					"tool": {
@@ -640,7 +641,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationSpec(ref common.ReferenceC
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"},
+			v1alpha1.LocalReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -696,7 +697,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationStatus(ref common.Referenc
 					"attempt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "attempt is the attempt under way or the last one.",
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.OperationAttempt"),
+							Ref:         ref(v1alpha1.OperationAttempt{}.OpenAPIModelName()),
 						},
 					},
 					"startTime": {
@@ -791,7 +792,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationStatus(ref common.Referenc
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("github.com/rigbridge/rigbridge/api/v1alpha1.Process"),
+										Ref: ref(v1alpha1.Process{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -800,20 +801,20 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationStatus(ref common.Referenc
 					"runRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "runRef names the run that the call belongs to or made.",
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 					"handoffRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "handoffRef names the handoff that the call made.",
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference", "github.com/rigbridge/rigbridge/api/v1alpha1.OperationAttempt", "github.com/rigbridge/rigbridge/api/v1alpha1.Process", v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName()},
+			v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.OperationAttempt{}.OpenAPIModelName(), v1alpha1.Process{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -890,14 +891,14 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Project(ref common.ReferenceCallbac
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is the project's identity and settings.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.ProjectSpec"),
+							Ref:         ref(v1alpha1.ProjectSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what was observed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.ProjectStatus"),
+							Ref:         ref(v1alpha1.ProjectStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -905,7 +906,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Project(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.ProjectSpec", "github.com/rigbridge/rigbridge/api/v1alpha1.ProjectStatus", v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.ProjectSpec{}.OpenAPIModelName(), v1alpha1.ProjectStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -944,7 +945,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ProjectList(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("github.com/rigbridge/rigbridge/api/v1alpha1.Project"),
+										Ref: ref(v1alpha1.Project{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -955,7 +956,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ProjectList(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.Project", v1.ListMeta{}.OpenAPIModelName()},
+			v1alpha1.Project{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1013,7 +1014,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ProjectSpec(ref common.ReferenceCal
 						SchemaProps: spec.SchemaProps{
 							Description: "notifications says how the person is told that it is their turn.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.ProjectNotifications"),
+							Ref:         ref(v1alpha1.ProjectNotifications{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -1021,7 +1022,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ProjectSpec(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.ProjectNotifications"},
+			v1alpha1.ProjectNotifications{}.OpenAPIModelName()},
 	}
 }
 
@@ -1099,14 +1100,14 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Run(ref common.ReferenceCallback) c
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is the run's thread and title.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.RunSpec"),
+							Ref:         ref(v1alpha1.RunSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what was observed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.RunStatus"),
+							Ref:         ref(v1alpha1.RunStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -1114,7 +1115,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Run(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.RunSpec", "github.com/rigbridge/rigbridge/api/v1alpha1.RunStatus", v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.RunSpec{}.OpenAPIModelName(), v1alpha1.RunStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1153,7 +1154,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_RunList(ref common.ReferenceCallbac
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("github.com/rigbridge/rigbridge/api/v1alpha1.Run"),
+										Ref: ref(v1alpha1.Run{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1164,7 +1165,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_RunList(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.Run", v1.ListMeta{}.OpenAPIModelName()},
+			v1alpha1.Run{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1179,7 +1180,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_RunSpec(ref common.ReferenceCallbac
 						SchemaProps: spec.SchemaProps{
 							Description: "threadRef names the thread. It is immutable.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 					"title": {
@@ -1194,7 +1195,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_RunSpec(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"},
+			v1alpha1.LocalReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -1241,14 +1242,14 @@ func schema_rigbridge_rigbridge_api_v1alpha1_RunStatus(ref common.ReferenceCallb
 					"handoffRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "handoffRef names the handoff that ended the run.",
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference", v1.MicroTime{}.OpenAPIModelName()},
+			v1alpha1.LocalReference{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -1284,14 +1285,14 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Thread(ref common.ReferenceCallback
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is the thread's project, directory and title.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.ThreadSpec"),
+							Ref:         ref(v1alpha1.ThreadSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what was observed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.ThreadStatus"),
+							Ref:         ref(v1alpha1.ThreadStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -1299,7 +1300,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Thread(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.ThreadSpec", "github.com/rigbridge/rigbridge/api/v1alpha1.ThreadStatus", v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.ThreadSpec{}.OpenAPIModelName(), v1alpha1.ThreadStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1338,7 +1339,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ThreadList(ref common.ReferenceCall
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("github.com/rigbridge/rigbridge/api/v1alpha1.Thread"),
+										Ref: ref(v1alpha1.Thread{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1349,7 +1350,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ThreadList(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.Thread", v1.ListMeta{}.OpenAPIModelName()},
+			v1alpha1.Thread{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1364,7 +1365,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ThreadSpec(ref common.ReferenceCall
 						SchemaProps: spec.SchemaProps{
 							Description: "projectRef names the project. It is immutable.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 					"cwd": {
@@ -1387,7 +1388,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ThreadSpec(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"},
+			v1alpha1.LocalReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -1414,7 +1415,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ThreadStatus(ref common.ReferenceCa
 					"currentRunRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "currentRunRef names the latest run.",
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 					"state": {
@@ -1428,7 +1429,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ThreadStatus(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference", v1.MicroTime{}.OpenAPIModelName()},
+			v1alpha1.LocalReference{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -1464,14 +1465,14 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Tunnel(ref common.ReferenceCallback
 						SchemaProps: spec.SchemaProps{
 							Description: "spec says which tunnel is to be kept up.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.TunnelSpec"),
+							Ref:         ref(v1alpha1.TunnelSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what was observed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.TunnelStatus"),
+							Ref:         ref(v1alpha1.TunnelStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -1479,7 +1480,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Tunnel(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.TunnelSpec", "github.com/rigbridge/rigbridge/api/v1alpha1.TunnelStatus", v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.TunnelSpec{}.OpenAPIModelName(), v1alpha1.TunnelStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1518,7 +1519,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelList(ref common.ReferenceCall
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("github.com/rigbridge/rigbridge/api/v1alpha1.Tunnel"),
+										Ref: ref(v1alpha1.Tunnel{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1529,7 +1530,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelList(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.Tunnel", v1.ListMeta{}.OpenAPIModelName()},
+			v1alpha1.Tunnel{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1552,7 +1553,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelSpec(ref common.ReferenceCall
 						SchemaProps: spec.SchemaProps{
 							Description: "credential says where the provider's key is found. The key itself is never in an object.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.CredentialReference"),
+							Ref:         ref(v1alpha1.CredentialReference{}.OpenAPIModelName()),
 						},
 					},
 					"clientPath": {
@@ -1566,7 +1567,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelSpec(ref common.ReferenceCall
 						SchemaProps: spec.SchemaProps{
 							Description: "watchdog restarts a tunnel that is up but passes no traffic.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.TunnelWatchdog"),
+							Ref:         ref(v1alpha1.TunnelWatchdog{}.OpenAPIModelName()),
 						},
 					},
 					"suspended": {
@@ -1581,7 +1582,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelSpec(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.CredentialReference", "github.com/rigbridge/rigbridge/api/v1alpha1.TunnelWatchdog"},
+			v1alpha1.CredentialReference{}.OpenAPIModelName(), v1alpha1.TunnelWatchdog{}.OpenAPIModelName()},
 	}
 }
 
@@ -1630,7 +1631,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelStatus(ref common.ReferenceCa
 					"process": {
 						SchemaProps: spec.SchemaProps{
 							Description: "process is the tunnel client's process.",
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.Process"),
+							Ref:         ref(v1alpha1.Process{}.OpenAPIModelName()),
 						},
 					},
 					"restarts": {
@@ -1650,7 +1651,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelStatus(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.Process", v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName()},
+			v1alpha1.Process{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -1722,14 +1723,14 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Workspace(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is the workspace's thread and directory.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.WorkspaceSpec"),
+							Ref:         ref(v1alpha1.WorkspaceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what was observed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.WorkspaceStatus"),
+							Ref:         ref(v1alpha1.WorkspaceStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -1737,7 +1738,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Workspace(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.WorkspaceSpec", "github.com/rigbridge/rigbridge/api/v1alpha1.WorkspaceStatus", v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.WorkspaceSpec{}.OpenAPIModelName(), v1alpha1.WorkspaceStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1776,7 +1777,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_WorkspaceList(ref common.ReferenceC
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("github.com/rigbridge/rigbridge/api/v1alpha1.Workspace"),
+										Ref: ref(v1alpha1.Workspace{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1787,7 +1788,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_WorkspaceList(ref common.ReferenceC
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.Workspace", v1.ListMeta{}.OpenAPIModelName()},
+			v1alpha1.Workspace{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1802,7 +1803,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_WorkspaceSpec(ref common.ReferenceC
 						SchemaProps: spec.SchemaProps{
 							Description: "threadRef names the thread. It is immutable.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"),
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
 					"cwd": {
@@ -1818,7 +1819,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_WorkspaceSpec(ref common.ReferenceC
 			},
 		},
 		Dependencies: []string{
-			"github.com/rigbridge/rigbridge/api/v1alpha1.LocalReference"},
+			v1alpha1.LocalReference{}.OpenAPIModelName()},
 	}
 }
 

@@ -13,4 +13,5 @@
 // +kubebuilder:object:generate=true
 // +groupName=rigbridge.dev
 // +k8s:openapi-gen=true
+// +k8s:openapi-model-package=dev.rigbridge.v1alpha1
 package v1alpha1

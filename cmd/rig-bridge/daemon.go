@@ -306,7 +306,12 @@ func (d *daemon) serve(context.Context) error {
 		return err
 	}
 	handlers := []http.Handler{d.overTCP(token), d.overUnix()}
-	for i, l := range d.listeners {
+	certificate, err := server.Certificate(d.settings.StateDir, time.Now())
+	if err != nil {
+		return err
+	}
+	accept := []net.Listener{server.BothWays(d.listeners[0], certificate), d.listeners[1]}
+	for i, l := range accept {
 		srv := &http.Server{Handler: handlers[i], ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 			ErrorLog: quietLog(d.log)}
 		d.servers = append(d.servers, srv)
