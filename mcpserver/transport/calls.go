@@ -49,6 +49,7 @@ type calls struct {
 	running  map[*call]struct{}
 	byKey    map[callKey]map[*call]struct{}
 	stopping bool
+	stops    chan struct{} // closed when stopping
 	idle     chan struct{} // closed when stopping and nothing runs
 }
 
@@ -63,6 +64,7 @@ func newCalls() *calls {
 	return &calls{
 		running: make(map[*call]struct{}),
 		byKey:   make(map[callKey]map[*call]struct{}),
+		stops:   make(chan struct{}),
 		idle:    make(chan struct{}),
 	}
 }
@@ -132,6 +134,7 @@ func (c *calls) stop() <-chan struct{} {
 		return c.idle
 	}
 	c.stopping = true
+	close(c.stops)
 	for one := range c.running {
 		one.cancel(cancelled{CauseShutdown})
 	}

@@ -26,8 +26,8 @@ const (
 // or ctx does. At the end of in it waits half a second for running requests,
 // cancels the rest with CauseDisconnect and returns within a second; a handler
 // that is still running then is left behind. Requests run side by side, and a
-// cancelled one gets no answer. When ctx ends first, a read of in that is under
-// way is left behind too.
+// cancelled one gets no answer. When ctx ends or Shutdown is called first, a
+// read of in that is under way is left behind too.
 func (h *Handler) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := &stdio{h: h, out: out, session: h.sessions.mint(), version: mcp.ProtocolVersion20250618}
 	lines, failed := readLines(in, int(h.o.MaxBody))
@@ -40,6 +40,8 @@ func (h *Handler) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) e
 				return <-failed
 			}
 			s.take(ctx, line)
+		case <-h.calls.stops: // the running ones are cancelled
+			return nil
 		case <-ctx.Done():
 			h.calls.cancelSession(s.session, CauseShutdown)
 			return fmt.Errorf("stdio: %w", context.Cause(ctx))
