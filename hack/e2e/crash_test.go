@@ -293,7 +293,7 @@ func TestUncertainCommand(t *testing.T) {
 	d.Revive(t)
 	for range 2 {
 		r := client.Fails(t, "OUTCOME_UNCERTAIN", "bash", args)
-		if !r.Replayed() || r.String("tool") != "bash" {
+		if !r.Replayed() || r.String("tool") != "bash" || r.String("status") != "uncertain" || r.String("cwd") != dir {
 			t.Errorf("the receipt says too little: %s", r.Raw)
 		}
 	}

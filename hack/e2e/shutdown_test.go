@@ -50,7 +50,7 @@ func TestStop(t *testing.T) {
 	}
 	d.Revive(t)
 	r := client.Must(t, "bash", args)
-	if !r.IsError || !r.Replayed() || r.Code() != "RECORDED_OUTCOME" {
+	if !r.IsError || !r.Replayed() || r.Code() != "RECORDED_OUTCOME" || r.String("status") != "failed" || r.String("tool") != "bash" {
 		t.Errorf("the receipt is not final: %s", r.Raw)
 	}
 	if exists(filepath.Join(dir, "never")) {
