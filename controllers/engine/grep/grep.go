@@ -1,6 +1,7 @@
 package grep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,7 @@ func Run(ctx context.Context, env engine.Env, a Args) (*engine.Result, error) {
 // search is one call.
 type search struct {
 	path    string // as asked for, absolute
+	name    string // shown for every row if path is a file
 	limit   int
 	context int
 	visitor *visitor
@@ -134,6 +136,7 @@ func newSearch(env engine.Env, a Args) (*search, error) {
 func (s *search) begin(env engine.Env, root string, isDir bool, glob string) error {
 	if !isDir {
 		s.options.Workers = 1
+		s.name = filepath.Base(s.path)
 		dir := walk.NewRoot(filepath.Dir(root), nil, nil)
 		s.seeds = []walk.Seed{{Dir: dir, Items: []walk.Item{{Name: filepath.Base(root), Type: walk.File}}}}
 		return nil
@@ -248,7 +251,7 @@ func (s *search) body(files []file, d *Details) (text string, left bool) {
 			return rowsText(b), true
 		}
 		rows, left := firstMatches(f, rest, s.context)
-		name := walk.Display(f.name)
+		name := walk.Display(cmp.Or(s.name, f.name))
 		for _, r := range rows {
 			b = append(r.append(b, name), '\n')
 			d.LinesTruncated = d.LinesTruncated || r.cut

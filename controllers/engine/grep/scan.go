@@ -53,7 +53,7 @@ func (s *scan) run(src io.Reader, r rules) ([]row, int, error) {
 	s.rules, s.src = r, src
 	s.n, s.off, s.last, s.begun, s.binary = 0, 0, false, false, false
 	s.line, s.rows, s.matches, s.before, s.after = 1, nil, 0, s.before[:0], 0
-	for !s.last && !s.done() {
+	for (!s.last || s.n > 0) && !s.done() {
 		if err := s.fill(); err != nil {
 			return s.rows, s.matches, err
 		}
@@ -212,7 +212,7 @@ func (s *scan) match(line []byte) {
 // longLine searches a line that does not fit into the buffer, which holds its first part. Only its head is
 // kept for the row.
 func (s *scan) longLine() error {
-	head := bytes.Clone(s.buf[:headBytes+8])
+	head := bytes.Clone(s.buf[:min(s.n, headBytes+8)])
 	wanted := s.matches < s.most
 	s.scanner.Begin()
 	for !s.stopped() {

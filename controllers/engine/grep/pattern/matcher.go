@@ -63,8 +63,8 @@ func quote(text string) string {
 	return b.String()
 }
 
-// plain words for the parser's codes; its own texts would quote the translated pattern.
-var words4code = map[syntax.ErrorCode]string{
+// advice has plain words for the codes of the parser, whose own texts would quote the translated pattern.
+var advice = map[syntax.ErrorCode]string{
 	syntax.ErrInvalidRepeatSize:     "a repetition count is above 1000 or its bounds are reversed; use a smaller one",
 	syntax.ErrInvalidRepeatOp:       "two repetition operators follow each other; put the first into a group (?:…)",
 	syntax.ErrMissingRepeatArgument: "a repetition operator has nothing to repeat; escape it with a backslash to mean the character, or set literal",
@@ -78,7 +78,7 @@ var words4code = map[syntax.ErrorCode]string{
 func plain(err error) error {
 	var e *syntax.Error
 	if errors.As(err, &e) {
-		if text, ok := words4code[e.Code]; ok {
+		if text, ok := advice[e.Code]; ok {
 			return errors.New(text)
 		}
 		return errors.New(e.Code.String())
