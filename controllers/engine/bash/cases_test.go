@@ -569,11 +569,11 @@ func TestLiveOutput(t *testing.T) {
 	}
 }
 
-// TestNoGoroutineIsLeft runs alone.
-func TestNoGoroutineIsLeft(t *testing.T) {
+// TestNothingIsLeft runs alone: it counts the goroutines and descriptors of the process.
+func TestNothingIsLeft(t *testing.T) {
 	env := testEnv(t)
 	run(t, env, "true", time.Minute)
-	before := runtime.NumGoroutine()
+	goroutines, files := runtime.NumGoroutine(), descriptors(t)
 	for range 3 {
 		run(t, env, "echo x", time.Minute)
 		run(t, env, "sleep 60", 50*time.Millisecond)
@@ -582,7 +582,17 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		<-cmd.Done()
 		cmd.Cancel(bash.Closed)
 	}
-	eventually(t, "all goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+	eventually(t, "all goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines })
+	eventually(t, "all descriptors are closed", func() bool { return descriptors(t) <= files })
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
 }
 
 func BenchmarkTrue(b *testing.B) {
