@@ -50,6 +50,7 @@ func (c *Calls) Register(ctx context.Context, s *Server) error {
 	go c.waiters.run(ctx)
 	handlers := map[string]Handler{
 		"workspace_open": c.openWorkspace, "workspace_close": c.closeWorkspace,
+		"operation_wait": c.waitOperation, "operation_cancel": c.cancelOperation,
 		"write": c.keyed, "edit": c.keyed, "bash": c.keyed,
 		"read": c.lookup, "ls": c.lookup, "find": c.lookup, "grep": c.lookup, "skill_info": c.lookup,
 	}
@@ -283,10 +284,13 @@ func (k *claim) wait(ctx context.Context, w *waiter, op *v1alpha1.Operation) *mc
 	c := k.calls
 	bounded, stop := k.budget(ctx)
 	defer stop()
+	if report := transport.Progress(ctx); report != nil && k.tool == v1alpha1.ToolBash {
+		go c.report(bounded, op.UID, report)
+	}
 	done, err := w.await(bounded, op.UID)
 	switch {
 	case err != nil && errors.Is(err, errStillRunning):
-		return k.running(op)
+		return k.running(ctx, op)
 	case err != nil:
 		done, err = c.cancel(ctx, w, op)
 	}

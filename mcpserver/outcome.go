@@ -181,23 +181,53 @@ func receiptStatus(op *v1alpha1.Operation) string {
 }
 
 // running answers for a command that is not over when the caller's patience is.
-func (k *claim) running(op *v1alpha1.Operation) *mcp.CallToolResult {
-	fields := k.fields(map[string]any{"status": "running", "operation_id": op.Name, "cursor": int64(0), "exit_code": nil, "details": nil})
-	text := ""
-	if out, ok := k.calls.Exchange.Output(op.UID); ok {
-		var next, missed int64
-		text, next, missed = out.Read(0, 48<<10)
-		fields["cursor"] = next
+func (k *claim) running(ctx context.Context, op *v1alpha1.Operation) *mcp.CallToolResult {
+	fields := k.fields(map[string]any{"status": "running", "operation_id": op.Name, "exit_code": nil, "details": nil})
+	out, _ := k.calls.Exchange.Output(op.UID)
+	text := excerpt(fields, out, 0)
+	fields["elapsed_ms"] = k.calls.age(ctx, op).Milliseconds()
+	return Success(text+stillRunning(op.Name, fields["cursor"]), nil, fields)
+}
+
+// excerpt reads output from a cursor on, notes in fields where to go on, and returns the text.
+func excerpt(fields map[string]any, out exchange.Output, cursor int64) string {
+	fields["cursor"] = cursor
+	if out == nil {
+		return ""
+	}
+	var b strings.Builder
+	for b.Len() < maxExcerpt {
+		text, next, missed := out.Read(cursor, maxExcerpt-b.Len())
 		if missed > 0 {
-			text = fmt.Sprintf("[%d bytes before this are no longer kept]\n", missed) + text
+			fmt.Fprintf(&b, "\n[%d bytes of output left out here]\n", missed)
+			total, _ := fields["missed_bytes"].(int64)
+			fields["missed_bytes"] = total + missed
 		}
+		if text == "" {
+			break
+		}
+		b.WriteString(text)
+		cursor = next
 	}
-	fields["elapsed_ms"] = time.Since(op.CreationTimestamp.Time).Milliseconds()
-	if text != "" {
-		text += "\n\n"
+	fields["cursor"] = cursor
+	return b.String()
+}
+
+// maxExcerpt bounds the output in one answer, in bytes.
+const maxExcerpt = 40 << 10
+
+// stillRunning says how to go on with an operation that is not over.
+func stillRunning(name string, cursor any) string {
+	return fmt.Sprintf("\n\n[Still running. Go on with operation_wait {operation_id: %q, cursor: %v}, or stop it with operation_cancel. Do not start it again.]", name, cursor)
+}
+
+// age is how long an operation has been running, by its own record.
+func (c *Calls) age(ctx context.Context, op *v1alpha1.Operation) time.Duration {
+	now := &v1alpha1.Operation{}
+	if found, err := c.get(ctx, op.Name, now); err == nil && found && now.Status.StartTime != nil {
+		return time.Since(now.Status.StartTime.Time)
 	}
-	text += fmt.Sprintf("[Still running. Repeat the call with the same request_key to wait on, or go on with operation_wait {operation_id: %q, cursor: %v}; stop it with operation_cancel. Do not start it again.]", op.Name, fields["cursor"])
-	return Success(text, nil, fields)
+	return time.Since(op.CreationTimestamp.Time)
 }
 
 func expired(workspace string) *mcp.CallToolResult {

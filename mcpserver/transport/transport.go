@@ -200,14 +200,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request) {
 	}
 	msgs, batch, perr := parseBody(body)
 	if perr != nil {
-		var id json.RawMessage
-		if len(msgs) == 1 && !batch {
-			id = msgs[0].id
-			if isModern(r.Header, msgs[0]) {
-				perr.status = modernStatus(perr.code)
-			}
-		}
-		refuse(w, id, perr)
+		refuseBody(w, r.Header, msgs, batch, *perr)
 		return
 	}
 	if batch {
@@ -217,6 +210,18 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h.admit(w, r, msgs, batch)
+}
+
+// refuseBody answers a body that is no request, with its id if it has one.
+func refuseBody(w http.ResponseWriter, header http.Header, msgs []message, batch bool, e rpcError) {
+	var id json.RawMessage
+	if len(msgs) == 1 && !batch {
+		id = msgs[0].id
+		if isModern(header, msgs[0]) {
+			e.status = modernStatus(e.code)
+		}
+	}
+	refuse(w, id, &e)
 }
 
 // readBody applies the limits of type, size and time.
