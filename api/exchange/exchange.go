@@ -51,12 +51,20 @@ type Result struct {
 	Path string
 	// Fields are further members of structuredContent.
 	Fields map[string]any
+	// Output is what remains of a command's output, for those that read it by cursor; nil for other tools.
+	Output Output
 	// ElapsedMillis is how long the tool ran, in milliseconds by the monotonic clock.
 	ElapsedMillis int64
 }
 
+// keptOutput is how much the remains of a command's output are counted for, in bytes: their usual bound.
+const keptOutput = 128 << 10
+
 func (r *Result) size() int64 {
 	n := int64(len(r.Text) + len(r.Details) + len(r.Path) + 512)
+	if r.Output != nil {
+		n += keptOutput
+	}
 	for _, i := range r.Images {
 		n += int64(len(i.Data))
 	}

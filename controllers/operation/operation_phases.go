@@ -251,6 +251,9 @@ func (r *Reconciler) record(ctx context.Context, s *scope) error {
 // settle stores an outcome. The answer is in the exchange before anybody can see that the operation is over.
 func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 	uid := s.op.UID
+	if out, ok := r.Exchange.Output(uid); ok {
+		o.answer.Output = out
+	}
 	if s.op.Spec.Tool.Keyed() {
 		r.Exchange.PutReplay(uid, o.answer)
 	} else {
