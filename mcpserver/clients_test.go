@@ -156,7 +156,7 @@ func TestOfficialGoSDK(t *testing.T) {
 			defer session.Close()
 			if got := session.InitializeResult(); got.Instructions != tools.Instructions() || got.ProtocolVersion != version || got.ServerInfo == nil || got.ServerInfo.Name != "rig-bridge" {
 				t.Errorf("initialize result %+v", got)
-			} else if c := got.Capabilities; c.Tools == nil || c.Tools.ListChanged || c.Resources != nil || c.Prompts != nil || c.Completions != nil || c.Logging != nil {
+			} else if c := got.Capabilities; c.Tools == nil || c.Tools.ListChanged || c.Resources != nil || c.Prompts != nil || c.Completions != nil {
 				t.Errorf("capabilities %+v", c)
 			}
 			list, err := session.ListTools(t.Context(), nil)

@@ -177,3 +177,29 @@ func TestListedToolsAreTheLiveOnes(t *testing.T) {
 		t.Errorf("%d tools are defined", len(tools.All()))
 	}
 }
+
+func TestToolsAreTheOnlyCapability(t *testing.T) {
+	s := newServer(t, map[string]mcpserver.Handler{"read": echo})
+	for _, request := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+	} {
+		raw, err := json.Marshal(s.MCP().HandleMessage(t.Context(), json.RawMessage(request)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out struct {
+			Result struct {
+				Capabilities map[string]map[string]any
+				Instructions string
+			}
+		}
+		if err := json.Unmarshal(raw, &out); err != nil {
+			t.Fatal(err)
+		}
+		c := out.Result.Capabilities
+		if tool, ok := c["tools"]; len(c) != 1 || !ok || tool["listChanged"] == true || out.Result.Instructions != tools.Instructions() {
+			t.Errorf("%s", raw)
+		}
+	}
+}
