@@ -29,10 +29,10 @@ func newKubectl(t *testing.T, d *daemon.Daemon) kubectl {
 	put(t, k.config, fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: rig
-clusters: [{name: rig, cluster: {server: %q}}]
+clusters: [{name: rig, cluster: {server: %q, certificate-authority: %q}}]
 users: [{name: owner, user: {token: %q}}]
 contexts: [{name: rig, context: {cluster: rig, user: owner, namespace: default}}]
-`, d.Base(), strings.TrimPrefix(d.Authorization(), "Bearer ")))
+`, strings.Replace(d.Base(), "http://", "https://", 1), filepath.Join(d.StateDir(), "tls.crt"), strings.TrimPrefix(d.Authorization(), "Bearer ")))
 	return k
 }
 
