@@ -110,7 +110,7 @@ func (db *DB) openDisk() error {
 	}
 	db.durable.init(dir, db.opts.Sync)
 	if err := db.durable.logs.syncAll(); err != nil {
-		return errors.Join(fmt.Errorf("sync the object store: %w", err), db.disk.Close())
+		return errors.Join(fmt.Errorf("sync the object store: %w", err), db.durable.close(), db.disk.Close())
 	}
 	for _, sentence := range db.report.Sentences {
 		db.log.Info("Repaired the object store", "what", sentence)
@@ -265,10 +265,10 @@ func (db *DB) close() error {
 	if db.disk == nil {
 		return nil
 	}
-	db.durable.wait()
+	err := db.durable.close()
 	db.write.Lock()
 	defer db.write.Unlock()
-	err := db.disk.Close()
+	err = errors.Join(err, db.disk.Close())
 	if err == nil && db.durable.failure() == nil {
 		err = writeMark(db.opts.Dir, mark{Limit: db.rev.Load(), Floor: db.diskFloor.Load(), Clean: true})
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,7 +55,11 @@ func (d *durability) fail(err error) error {
 	return err
 }
 
-func (d *durability) wait() { d.rounds.Wait() }
+// close waits for the rounds that run.
+func (d *durability) close() error {
+	d.rounds.Wait()
+	return d.logs.close()
+}
 
 // WaitDurable returns when every durable object written at or before revision
 // rev will survive a power cut. Waiters share fdatasync calls; none is made if
@@ -148,44 +153,50 @@ func (d *durability) run(written *atomic.Uint64) {
 // reaches only the newest one; a write may still be in an older log whose
 // memtable has not reached a table file. They are opened by name, since syncing
 // a file writes back the pages of every mapping of it.
+//
+// badger numbers its logs one after the other and starts a new one only after
+// the last write to the one before, so as long as the next number does not
+// exist, the newest log known is the only one with anything to sync.
 type walFiles struct {
 	dir    string
 	sync   func(*os.File) error
 	sealed map[string]bool // logs seen before; true once synced and complete
+	newest *os.File        // kept open
+	next   string          // the path of the log that will follow it
 }
 
 func (w *walFiles) syncAll() error {
+	if w.newest != nil {
+		if _, err := os.Lstat(w.next); errors.Is(err, os.ErrNotExist) {
+			return w.sync(w.newest)
+		}
+	}
+	return w.syncNew()
+}
+
+// syncNew syncs every log that is not known to be complete and durable, and the
+// directory, in which there are new names.
+func (w *walFiles) syncNew() error {
 	names, err := w.list()
 	if err != nil {
 		return err
 	}
-	renamed := len(names) != len(w.sealed)
+	sealed := make(map[string]bool, len(names))
 	for i, name := range names {
-		sealed, known := w.sealed[name]
-		renamed = renamed || !known
-		if sealed {
-			continue
-		}
-		if err := w.syncFile(filepath.Join(w.dir, name)); err != nil {
-			if !errors.Is(err, os.ErrNotExist) {
+		last := i == len(names)-1
+		if !w.sealed[name] {
+			err := w.syncFile(filepath.Join(w.dir, name), last)
+			if err != nil && (last || !errors.Is(err, os.ErrNotExist)) {
 				return err
-			}
-			renamed = true // it became a table file, synced by badger, meanwhile
+			} // an older one that is gone became a table, synced by badger
 		}
-		w.sealed[name] = i < len(names)-1
+		sealed[name] = !last
 	}
-	if !renamed {
-		return nil
-	}
-	if err := w.syncFile(w.dir); err != nil {
-		return err
-	}
-	w.forget(names)
-	return nil
+	w.sealed = sealed
+	return w.syncFile(w.dir, false)
 }
 
-// list returns the names of the logs, oldest first. badger starts a new log
-// only after the last write to the one before it.
+// list returns the names of the logs, oldest first.
 func (w *walFiles) list() (names []string, err error) {
 	entries, err := os.ReadDir(w.dir)
 	if err != nil {
@@ -202,18 +213,32 @@ func (w *walFiles) list() (names []string, err error) {
 	return names, nil
 }
 
-func (w *walFiles) syncFile(path string) error {
+// syncFile syncs a file or directory. The newest log stays open.
+func (w *walFiles) syncFile(path string, newest bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.sync(f), f.Close())
+	if !newest {
+		return errors.Join(w.sync(f), f.Close())
+	}
+	number, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(path), ".mem"))
+	if err != nil {
+		return errors.Join(fmt.Errorf("a log with the name %s: %w", path, err), f.Close())
+	}
+	if err := w.close(); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	w.newest = f
+	w.next = filepath.Join(w.dir, fmt.Sprintf("%05d.mem", number+1))
+	return w.sync(f)
 }
 
-func (w *walFiles) forget(present []string) {
-	keep := make(map[string]bool, len(present))
-	for _, name := range present {
-		keep[name] = w.sealed[name]
+func (w *walFiles) close() error {
+	if w.newest == nil {
+		return nil
 	}
-	w.sealed = keep
+	f := w.newest
+	w.newest = nil
+	return f.Close()
 }

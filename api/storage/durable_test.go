@@ -191,11 +191,16 @@ func TestOlderLogsAreSynced(t *testing.T) {
 	require.Equal(t, []string{"00001.mem", "00002.mem", "00003.mem", filepath.Base(dir)}, round())
 	require.Equal(t, []string{"00003.mem"}, round(), "complete logs are synced once")
 	require.NoError(t, os.Remove(filepath.Join(dir, "00001.mem")))
-	require.Equal(t, []string{"00003.mem", filepath.Base(dir)}, round())
+	require.NoError(t, os.Remove(filepath.Join(dir, "00002.mem")))
+	require.Equal(t, []string{"00003.mem"}, round())
+	touch("00004.mem")
+	require.Equal(t, []string{"00003.mem", "00004.mem", filepath.Base(dir)}, round())
+	require.NoError(t, logs.close())
 	touch("99999.mem")
 	touch("100000.mem")
-	require.Equal(t, []string{"99999.mem", "100000.mem"}, round()[1:3], "the newest is the highest number")
+	require.Equal(t, []string{"00004.mem", "99999.mem", "100000.mem", filepath.Base(dir)}, round(), "the newest is the highest number")
 	require.Equal(t, []string{"100000.mem"}, round())
+	require.NoError(t, logs.close())
 }
 
 // TestSyncAcrossMemtables writes through several memtables and checks that no
