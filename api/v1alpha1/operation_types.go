@@ -31,6 +31,10 @@ func (t Tool) Keyed() bool {
 	return false
 }
 
+// ManagesWork says whether the tool begins or hands off a run. Its effect is objects of ours alone, so a failed
+// call has had none, and its key is free again.
+func (t Tool) ManagesWork() bool { return t == ToolRunStart || t == ToolWorkHandoff }
+
 // Known says whether the tool is one of this version's.
 func (t Tool) Known() bool {
 	switch t {

@@ -32,6 +32,14 @@ const (
 	ReasonThreadNotFound  = "ThreadNotFound"
 	// ReasonThreadConflict: a thread was resumed with another directory or project than its own.
 	ReasonThreadConflict = "ThreadConflict"
+	// ReasonRunActive: a run was to be started while one is working; hand that off first.
+	ReasonRunActive = "RunActive"
+	// ReasonRunConflict: a handoff named another run than the thread's latest.
+	ReasonRunConflict = "RunConflict"
+	// ReasonRunFinished: the run was handed off already.
+	ReasonRunFinished = "RunFinished"
+	// ReasonWorkActive: calls of the workspace are under way; wait for them.
+	ReasonWorkActive = "WorkActive"
 	// ReasonInternalError: a fault of the daemon itself.
 	ReasonInternalError = "InternalError"
 )
@@ -78,6 +86,16 @@ var codeOfReason = map[string]string{
 	"SpawnFailed":             CodeCommandFailed,
 	"TimedOut":                CodeCommandTimeout,
 	"InvalidTimeout":          CodeInvalidArguments,
+	ReasonInvalidWorkspace:    CodeInvalidWorkspace,
+	ReasonInvalidProjectRoot:  CodeInvalidProjectRoot,
+	ReasonProjectNotFound:     CodeProjectNotFound,
+	ReasonThreadNotFound:      CodeThreadNotFound,
+	ReasonThreadConflict:      CodeThreadConflict,
+	ReasonWorkspaceLimit:      CodeWorkspaceLimit,
+	ReasonRunActive:           CodeRunActive,
+	ReasonRunConflict:         CodeRunConflict,
+	ReasonRunFinished:         CodeRunFinished,
+	ReasonWorkActive:          CodeWorkActive,
 	ReasonFileBusy:            CodeFileBusy,
 	ReasonOutcomeUncertain:    CodeOutcomeUncertain,
 	ReasonWorkspaceExpired:    CodeWorkspaceExpired,
