@@ -20,7 +20,8 @@ import (
 )
 
 // NewCache returns a cache whose informers list and watch the registry in process. Of operations it holds those
-// that are active: finished ones are receipts, kept by the hundred thousand and read from the store by page.
+// that are active, and of handoffs those that nobody has read: the others are kept by the hundred thousand and
+// read from the store by page.
 // Its objects are shared and must be copied before they are changed.
 func (s *Server) NewCache() (cache.Cache, error) {
 	shared := true
@@ -37,7 +38,8 @@ func (s *Server) newInformer(_ toolscache.ListerWatcher, example runtime.Object,
 
 func (s *Server) listerWatcher(example runtime.Object) toolscache.ListerWatcher {
 	selector := fields.Everything()
-	if _, ok := example.(*v1alpha1.Operation); ok {
+	switch example.(type) {
+	case *v1alpha1.Operation, *v1alpha1.Handoff:
 		selector = fields.OneTermEqualSelector(registry.FieldActive, "true")
 	}
 	list, err := s.newList(example)

@@ -94,7 +94,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	generic, err := genericServer(scheme, codecs)
+	generic, err := genericServer(scheme, codecs, o.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -139,12 +139,12 @@ func opener(db *storage.DB, codecs serializer.CodecFactory) registry.OpenFunc {
 	}
 }
 
-func genericServer(scheme *runtime.Scheme, codecs serializer.CodecFactory) (*genericapiserver.GenericAPIServer, error) {
+func genericServer(scheme *runtime.Scheme, codecs serializer.CodecFactory, own string) (*genericapiserver.GenericAPIServer, error) {
 	// Values that the generic server wants and that have no meaning for a server without a TLS listener.
 	c := genericapiserver.NewRecommendedConfig(codecs)
 	c.ExternalAddress = "127.0.0.1:443"
 	c.LoopbackClientConfig = &clientrest.Config{}
-	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	c.EffectiveVersion = effectiveVersion{compatibility.DefaultBuildEffectiveVersion(), own}
 	c.FeatureGate = utilfeature.DefaultFeatureGate
 	c.BuildHandlerChainFunc = handlerChain
 	c.EnableProfiling, c.EnableMetrics, c.EnableIndex = false, false, false

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
-	"runtime"
-)
 
-// maxSocketPath is what fits into a socket address on every system we run on, in bytes (unix(7)).
-const maxSocketPath = 100
+	"github.com/rigbridge/rigbridge/api/socket"
+)
 
 // ListenUnix listens on a socket that only the daemon's own account can use: its mode is 0600, and each peer's
 // user id is checked. The caller holds the state directory's lock, so a socket that is there already is a
@@ -19,7 +16,7 @@ func ListenUnix(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove the old socket: %w", err)
 	}
-	address, done, err := socketAddress(path)
+	address, done, err := socket.Address(path)
 	if err != nil {
 		return nil, err
 	}
@@ -33,31 +30,6 @@ func ListenUnix(path string) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("restrict the socket: %w", err), l.Close())
 	}
 	return &ownerListener{UnixListener: l, path: path}, nil
-}
-
-// DialUnix connects to a socket whose path may be longer than a socket address.
-func DialUnix(path string) (net.Conn, error) {
-	address, done, err := socketAddress(path)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return net.Dial("unix", address)
-}
-
-// socketAddress returns an address for a socket path; a long one is reached through its open directory.
-func socketAddress(path string) (address string, done func(), err error) {
-	if len(path) <= maxSocketPath {
-		return path, func() {}, nil
-	}
-	if runtime.GOOS != "linux" {
-		return "", nil, fmt.Errorf("the path of the socket %s is longer than %d bytes; choose a shorter --state-dir", path, maxSocketPath)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return "", nil, fmt.Errorf("open the directory of the socket: %w", err)
-	}
-	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)), func() { _ = dir.Close() }, nil
 }
 
 // ownerListener accepts connections of the daemon's own account only.
