@@ -77,7 +77,7 @@ var (
 		Validate:  v1alpha1.ValidateHandoff, ValidateUpdate: v1alpha1.ValidateHandoffUpdate,
 		Fields: func(o *v1alpha1.Handoff) fields.Set {
 			return fields.Set{"spec.threadRef.name": o.Spec.ThreadRef.Name,
-				"spec.acknowledged": strconv.FormatBool(o.Spec.Acknowledged)}
+				"spec.acknowledged": strconv.FormatBool(o.Spec.Acknowledged), FieldActive: strconv.FormatBool(o.Active())}
 		},
 	}
 	tunnels = Kind[v1alpha1.Tunnel, *v1alpha1.Tunnel]{
@@ -91,7 +91,8 @@ var (
 	}
 )
 
-// FieldActive selects operations that are not over: "true" or "false". The controllers' cache holds those only.
+// FieldActive selects operations that are not over and handoffs that are not read: "true" or "false". The
+// controllers' cache holds those only.
 const FieldActive = "status.active"
 
 func operationFields(o *v1alpha1.Operation) fields.Set {

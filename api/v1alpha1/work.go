@@ -1,0 +1,59 @@
+package v1alpha1
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Active says whether somebody has still to read the handoff, or its reconciler to note that it was read. The
+// controllers' cache holds those only.
+func (h *Handoff) Active() bool { return !h.Spec.Acknowledged || h.Status.ReadTime == nil }
+
+// AnnotationOperation names, by UID, the operation that made a handoff.
+const AnnotationOperation = GroupName + "/operation"
+
+// HandoffName derives the name of a run's handoff from the run's name, so that creating it is the atomic claim of
+// the run's end: a run has at most one.
+func HandoffName(run string) string { return derived("handoff", run) }
+
+// RunName derives the name of the run that an operation makes from the operation's UID.
+func RunName(operationUID string) string { return derived("run", operationUID) }
+
+func derived(kind, from string) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(GroupName+"/"+kind+"/"+from)).String()
+}
+
+// Working says whether the run goes on: it was neither interrupted nor handed off.
+func (r *Run) Working() bool { return r.Status.Phase == "" || r.Status.Phase == RunWorking }
+
+// HandedOff says whether the run has ended with a handoff.
+func (r *Run) HandedOff() bool { return !r.Working() && r.Status.Phase != RunInterrupted }
+
+// Began is when the run started. The time of creation, which counts in seconds, stands in at its latest for a
+// status that is not written yet.
+func (r *Run) Began() time.Time {
+	if r.Status.StartTime != nil {
+		return r.Status.StartTime.Time
+	}
+	return r.CreationTimestamp.Add(time.Second - time.Microsecond)
+}
+
+// CompareRuns orders runs of one thread, the latest first.
+func CompareRuns(a, b *Run) int {
+	if c := b.Began().Compare(a.Began()); c != 0 {
+		return c
+	}
+	return strings.Compare(b.Name, a.Name)
+}
+
+// LatestRun returns the latest of a thread's runs, or nil if there is none. It points into the slice.
+func LatestRun(runs []Run) (latest *Run) {
+	for i := range runs {
+		if latest == nil || CompareRuns(&runs[i], latest) < 0 {
+			latest = &runs[i]
+		}
+	}
+	return latest
+}
