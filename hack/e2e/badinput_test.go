@@ -232,18 +232,26 @@ func TestBadPaths(t *testing.T) {
 	}
 }
 
+// post sends a body and reads the answer. A server that refuses to read on may reset the connection before
+// a starved client has read the refusal, so it asks up to three times.
 func post(t *testing.T, client *daemon.Client, body string, header http.Header) (int, http.Header, []byte) {
 	t.Helper()
-	resp, err := client.Post(bounded(t, time.Minute), []byte(body), header)
-	if err != nil {
-		t.Fatal(err)
+	var failed error
+	for range 3 {
+		resp, err := client.Post(bounded(t, time.Minute), []byte(body), header)
+		if err != nil {
+			failed = err
+			continue
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err == nil {
+			return resp.StatusCode, resp.Header, b
+		}
+		failed = err
 	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, resp.Header, b
+	t.Fatal(failed)
+	return 0, nil, nil
 }
 
 func request(t *testing.T, method, url string, header http.Header) (int, string) {
