@@ -136,3 +136,28 @@ func TestTierIsForLife(t *testing.T) {
 	diskItem(t, st, "v")
 	require.Len(t, names(list(t, st, storage.ListOptions{ResourceVersion: "0", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})), 1)
 }
+
+// TestRingIsBoundedInBytes: large objects do not fill the memory.
+func TestRingIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	st := openStore(t, openTest(t))
+	start := st.db.CurrentRevision()
+	w := startWatch(t, st, start)
+	const n = 60
+	for i := range n {
+		pod := newPod(fmt.Sprintf("v%02d", i))
+		pod.Annotations = map[string]string{"big": noise(i, 400<<10)}
+		require.NoError(t, st.Create(t.Context(), podKey(pod.Name), pod, nil, 0))
+	}
+	st.stream.mu.Lock()
+	held, size := st.stream.bytes, st.stream.size
+	st.stream.mu.Unlock()
+	require.LessOrEqual(t, held, ringBytes)
+	require.Less(t, size, n)
+	require.Positive(t, size)
+	late := startWatch(t, st, start)
+	for i := range uint64(n) {
+		wantEvent(t, w, watch.Added, fmt.Sprintf("v%02d", i), start+1+i)
+		wantEvent(t, late, watch.Added, fmt.Sprintf("v%02d", i), start+1+i)
+	}
+}

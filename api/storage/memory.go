@@ -17,55 +17,15 @@ type record struct {
 	memory bool
 }
 
-// memoryTier keeps volatile objects: a tree of versions ordered as badger
-// orders them, by key and then newest first, so that both tiers answer the same
-// questions.
-type memoryTier struct {
-	mu   sync.RWMutex
+// versions is a tree of versions ordered as badger orders them, by key and then
+// newest first, so that both tiers answer the same questions.
+type versions struct {
 	tree *btree.BTreeG[record]
-	// superseded lists versions nobody can see at or above a revision, in the
-	// order of that revision.
-	superseded []supersededVersion
 }
 
-type supersededVersion struct {
-	at  uint64 // the revision that replaced the version
-	key string
-	rev uint64
-}
-
-func newMemoryTier() *memoryTier {
-	return &memoryTier{tree: btree.NewG(32, func(a, b record) bool {
-		if a.key != b.key {
-			return a.key < b.key
-		}
-		return a.rev > b.rev
-	})}
-}
-
-// put adds a version; revisions must rise from call to call.
-func (m *memoryTier) put(r record) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if old, ok := m.at(r.key, r.rev); ok {
-		m.superseded = append(m.superseded, supersededVersion{at: r.rev, key: r.key, rev: old.rev})
-	}
-	if r.deleted {
-		m.superseded = append(m.superseded, supersededVersion{at: r.rev, key: r.key, rev: r.rev})
-	}
-	r.memory = true
-	m.tree.ReplaceOrInsert(r)
-}
-
-// get returns the version of key that is valid at rev, a deletion included.
-func (m *memoryTier) get(key string, rev uint64) (record, bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.at(key, rev)
-}
-
-func (m *memoryTier) at(key string, rev uint64) (found record, ok bool) {
-	m.tree.AscendGreaterOrEqual(record{key: key, rev: rev}, func(r record) bool {
+// at returns the version of key that is valid at rev, a deletion included.
+func (v versions) at(key string, rev uint64) (found record, ok bool) {
+	v.tree.AscendGreaterOrEqual(record{key: key, rev: rev}, func(r record) bool {
 		found, ok = r, r.key == key
 		return false
 	})
@@ -73,11 +33,9 @@ func (m *memoryTier) at(key string, rev uint64) (found record, ok bool) {
 }
 
 // next returns the first object in [from, end) as of rev.
-func (m *memoryTier) next(from, end string, rev uint64) (found record, ok bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+func (v versions) next(from, end string, rev uint64) (found record, ok bool) {
 	seen := ""
-	m.tree.AscendGreaterOrEqual(record{key: from, rev: math.MaxUint64}, func(r record) bool {
+	v.tree.AscendGreaterOrEqual(record{key: from, rev: math.MaxUint64}, func(r record) bool {
 		if r.key >= end {
 			return false
 		}
@@ -94,11 +52,9 @@ func (m *memoryTier) next(from, end string, rev uint64) (found record, ok bool) 
 	return found, ok
 }
 
-// versions calls fn for every version in [from, end) after since, up to upto.
-func (m *memoryTier) versions(from, end string, since, upto uint64, fn func(record)) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	m.tree.AscendGreaterOrEqual(record{key: from, rev: math.MaxUint64}, func(r record) bool {
+// each calls fn for every version in [from, end) after since, up to upto.
+func (v versions) each(from, end string, since, upto uint64, fn func(record)) {
+	v.tree.AscendGreaterOrEqual(record{key: from, rev: math.MaxUint64}, func(r record) bool {
 		if r.key >= end {
 			return false
 		}
@@ -107,6 +63,59 @@ func (m *memoryTier) versions(from, end string, since, upto uint64, fn func(reco
 		}
 		return true
 	})
+}
+
+// memoryTier keeps volatile objects.
+type memoryTier struct {
+	mu  sync.Mutex
+	all versions
+	// superseded lists versions nobody can see at or above a revision, in the
+	// order of that revision.
+	superseded []supersededVersion
+}
+
+type supersededVersion struct {
+	at  uint64 // the revision that replaced the version
+	key string
+	rev uint64
+}
+
+func newMemoryTier() *memoryTier {
+	return &memoryTier{all: versions{btree.NewG(32, func(a, b record) bool {
+		if a.key != b.key {
+			return a.key < b.key
+		}
+		return a.rev > b.rev
+	})}}
+}
+
+// put adds a version; revisions must rise from call to call.
+func (m *memoryTier) put(r record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old, ok := m.all.at(r.key, r.rev); ok {
+		m.superseded = append(m.superseded, supersededVersion{at: r.rev, key: r.key, rev: old.rev})
+	}
+	if r.deleted {
+		m.superseded = append(m.superseded, supersededVersion{at: r.rev, key: r.key, rev: r.rev})
+	}
+	r.memory = true
+	m.all.tree.ReplaceOrInsert(r)
+}
+
+// get returns the version of key that is valid at rev, a deletion included.
+func (m *memoryTier) get(key string, rev uint64) (record, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.all.at(key, rev)
+}
+
+// snapshot returns the tier as it is now, to be read without a lock. It costs
+// next to nothing: later writes copy what they change.
+func (m *memoryTier) snapshot() versions {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return versions{m.all.tree.Clone()}
 }
 
 // forget drops what nobody can see at floor or later.
@@ -118,7 +127,7 @@ func (m *memoryTier) forget(floor uint64) {
 		if s.at > floor {
 			break
 		}
-		m.tree.Delete(record{key: s.key, rev: s.rev})
+		m.all.tree.Delete(record{key: s.key, rev: s.rev})
 		n++
 	}
 	m.superseded = append(m.superseded[:0:0], m.superseded[n:]...)

@@ -64,16 +64,18 @@ func (st *store) scan(prefix, from string, rev uint64, hint int, fn func(record)
 		it.Seek([]byte(from))
 		disk = func() (record, error) { return diskRecord(it) }
 	}
-	if err := st.readable(rev); err != nil { // after the iterator: compaction cannot take from it any more
+	memory := db.memory.snapshot()
+	// Checked after both were taken: nothing can be dropped from them any more.
+	if err := st.readable(rev); err != nil {
 		return err
 	}
 	d, err := disk()
-	m, inMemory := db.memory.next(from, end, rev)
+	m, inMemory := memory.next(from, end, rev)
 	for err == nil && (d.key != "" || inMemory) {
 		var r record
 		if inMemory && (d.key == "" || m.key < d.key) {
 			r = m
-			m, inMemory = db.memory.next(r.key+"\x00", end, rev)
+			m, inMemory = memory.next(r.key+"\x00", end, rev)
 		} else {
 			r = d
 			d, err = disk()
@@ -105,11 +107,13 @@ func diskRecord(it *badger.Iterator) (record, error) {
 	return r, nil
 }
 
-// errCompacted says that a revision lies below the floor.
+// errCompacted says that a revision cannot be read completely any more.
 var errCompacted = errors.New("the revision is too old")
 
+// readable refuses revisions below the floor, and those of an earlier process
+// of which some may have been lost.
 func (st *store) readable(rev uint64) error {
-	if rev < st.stream.floor() {
+	if rev < st.stream.floor() || rev > st.db.trusted && rev < st.db.opened {
 		return errCompacted
 	}
 	return nil
@@ -150,43 +154,19 @@ func tooOldForWatch(err error) error {
 	return err
 }
 
-// history returns the events w wants after since, read back from both tiers,
-// and the revision up to which they are complete.
-func (st *store) history(w *watcher, since uint64) (events []*event, upto uint64, err error) {
+// changes lists the versions that w wants after since, in revision order and
+// without their values, and the revision up to which the list is complete.
+func (st *store) changes(w *watcher, since uint64) (found []record, upto uint64, err error) {
 	if err := st.db.enter(); err != nil {
-		return nil, 0, errStopped
+		return nil, 0, err
 	}
 	defer st.db.leave()
 	upto = st.db.rev.Load()
-	changes := st.changes(w, since, upto)
-	if len(changes) > historyBatch {
-		changes = changes[:historyBatch]
-		upto = changes[historyBatch-1].rev
-	}
-	for _, c := range changes {
-		e, err := st.recall(c)
-		if err != nil {
-			return nil, 0, err
-		}
-		events = append(events, e)
-	}
-	if err := st.readable(since); err != nil {
-		return nil, 0, errTooOld
-	}
-	return events, upto, nil
-}
-
-// historyBatch bounds the memory of a watch that reads its past.
-const historyBatch = 256
-
-// changes lists the versions that w wants in (since, upto], in revision order,
-// without their values.
-func (st *store) changes(w *watcher, since, upto uint64) (found []record) {
 	end := w.key + "\x00"
 	if w.recursive {
 		end = prefixEnd(w.key)
 	}
-	st.db.memory.versions(w.key, end, since, upto, func(r record) {
+	st.db.memory.snapshot().each(w.key, end, since, upto, func(r record) {
 		found = append(found, record{key: r.key, rev: r.rev, deleted: r.deleted, memory: true})
 	})
 	if st.db.disk != nil {
@@ -203,13 +183,28 @@ func (st *store) changes(w *watcher, since, upto uint64) (found []record) {
 		}
 	}
 	slices.SortFunc(found, func(a, b record) int { return cmp.Compare(a.rev, b.rev) })
-	return found
+	return found, upto, tooOldForWatch(st.readable(since))
 }
 
-// recall rebuilds the event of a change.
-func (st *store) recall(c record) (*event, error) {
+// recall rebuilds the events of changes, all of which came after since.
+func (st *store) recall(changes []record, since uint64) (events []*event, err error) {
+	if err := st.db.enter(); err != nil {
+		return nil, err
+	}
+	defer st.db.leave()
+	for _, c := range changes {
+		e, err := st.db.recall(c)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, tooOldForWatch(st.readable(since)) // after reading: nothing was missing then
+}
+
+func (db *DB) recall(c record) (*event, error) {
 	e := &event{rev: c.rev, key: c.key, memory: c.memory, kind: eventDeleted}
-	before, existed, err := st.db.read(c.key, c.rev-1)
+	before, existed, err := db.read(c.key, c.rev-1)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +214,7 @@ func (st *store) recall(c record) (*event, error) {
 	if c.deleted {
 		return e, nil
 	}
-	now, _, err := st.db.read(c.key, c.rev)
+	now, _, err := db.read(c.key, c.rev)
 	if err != nil {
 		return nil, err
 	}
@@ -252,13 +247,10 @@ func (st *store) GetList(ctx context.Context, key string, opts storage.ListOptio
 		return err
 	}
 	defer st.db.leave()
-	rev, err := st.listRevision(uint64(withRev), opts)
-	if err != nil {
-		return err
-	}
 	l := &listing{st: st, ctx: ctx, pred: opts.Predicate, items: v, newItem: itemFunc(listObj, v), errs: newListErrors(st.cfg.GroupResource)}
 	l.count = st.cfg.RemainingItemCount && opts.Predicate.Empty()
-	if err := l.collect(prefix, from, rev, opts.Recursive); err != nil {
+	rev, err := l.run(prefix, from, uint64(withRev), opts)
+	if err != nil {
 		return listError(err, opts, from, prefix)
 	}
 	next, remaining, err := storage.PrepareContinueToken(l.lastKey, prefix, int64(rev), l.seen, l.more, opts)
@@ -337,6 +329,23 @@ type listing struct {
 	lastKey string // the last key that was looked at
 	seen    int64  // how many keys were, and would have been
 	more    bool   // there are keys after lastKey
+}
+
+// run collects the list and returns the revision it shows; exact is 0 for the
+// newest. The newest can always be listed: should a compaction overtake it
+// before the first object is read, there is a newer one.
+func (l *listing) run(key, from string, exact uint64, opts storage.ListOptions) (uint64, error) {
+	for {
+		rev, err := l.st.listRevision(exact, opts)
+		if err != nil {
+			return 0, err
+		}
+		err = l.collect(key, from, rev, opts.Recursive)
+		if exact == 0 && errors.Is(err, errCompacted) && l.ctx.Err() == nil {
+			continue
+		}
+		return rev, err
+	}
 }
 
 func (l *listing) collect(key, from string, rev uint64, recursive bool) error {

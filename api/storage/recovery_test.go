@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/apis/example"
 	"k8s.io/apiserver/pkg/storage"
 )
 
@@ -427,4 +429,6 @@ func TestRevisionsOfALostTailAreNotTrusted(t *testing.T) {
 	require.Empty(t, db.Recovery().Sentences, "losing what was never durable is no damage")
 	st := openStore(t, db, func(c *StoreConfig) { c.Volatile = nil })
 	wantGone(t, startWatch(t, st, rev))
+	err = st.GetList(t.Context(), "/pods/", exactly(rev), &example.PodList{})
+	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
 }

@@ -86,8 +86,8 @@ func (s *stream) totals() totals {
 
 // count walks over the keys under prefix as of rev.
 func (db *DB) count(prefix string, rev uint64) (t totals) {
-	end := prefixEnd(prefix)
-	for r, ok := db.memory.next(prefix, end, rev); ok; r, ok = db.memory.next(r.key+"\x00", end, rev) {
+	end, memory := prefixEnd(prefix), db.memory.snapshot()
+	for r, ok := memory.next(prefix, end, rev); ok; r, ok = memory.next(r.key+"\x00", end, rev) {
 		t.objects++
 		t.bytes += int64(len(r.value))
 	}

@@ -24,7 +24,9 @@ type event struct {
 	key    string
 	kind   eventKind
 	memory bool
-	value  []byte // as stored; nil for a deletion
+	// existing marks what a new watch is told of objects that were there before.
+	existing bool
+	value    []byte // as stored; nil for a deletion
 	// obj is the writer's decoded object at rev; nil for a deletion, for events
 	// read back from history, and with a transformer.
 	obj runtime.Object
@@ -52,6 +54,11 @@ func (e *event) setRevision(rev uint64) error {
 	return nil
 }
 
+// ringBytes bounds the encoded size of what one ring holds.
+const ringBytes = 8 << 20
+
+func (e *event) size() int { return len(e.value) + len(e.prev.value) }
+
 // stream is the ordered sequence of events of one resource: a ring of the
 // newest ones and the watchers that read it at their own pace.
 type stream struct {
@@ -65,6 +72,7 @@ type stream struct {
 	ring     []*event // ring[(first+i)%len] for i < size, oldest first
 	first    int
 	size     int
+	bytes    int               // of the values the ring holds
 	evicted  uint64            // revision of the newest event no longer in the ring
 	latest   map[string]*event // by key, the newest event in the ring
 	watchers map[*watcher]struct{}
@@ -93,9 +101,10 @@ func (s *stream) publish(e *event) {
 	if s.size > 0 {
 		before = s.at(s.size - 1).rev
 	}
-	if s.size == len(s.ring) {
+	for s.size == len(s.ring) || s.size > 0 && s.bytes+e.size() > ringBytes {
 		s.evict()
 	}
+	s.bytes += e.size()
 	s.ring[(s.first+s.size)%len(s.ring)] = e
 	s.size++
 	s.latest[e.key] = e
@@ -115,6 +124,7 @@ func (s *stream) evict() {
 	s.ring[s.first] = nil
 	s.first = (s.first + 1) % len(s.ring)
 	s.size--
+	s.bytes -= old.size()
 	s.evicted = old.rev
 	if s.latest[old.key] == old {
 		delete(s.latest, old.key)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -137,7 +138,7 @@ func (w *watcher) run(rev uint64, initial, mark bool) {
 	defer close(w.result)
 	defer w.cancel()
 	err := w.follow(rev, initial, mark)
-	if errors.Is(err, errStopped) || w.ctx.Err() != nil {
+	if errors.Is(err, errStopped) || errors.Is(err, ErrClosed) || w.ctx.Err() != nil {
 		return
 	}
 	timer := time.NewTimer(lastWord)
@@ -221,20 +222,14 @@ func (w *watcher) wait(tick *bookmarkTicker) (bookmark bool, err error) {
 func (w *watcher) checkStart(rev uint64, initial bool) error {
 	db := w.st.db
 	switch current := db.rev.Load(); {
-	case rev == 0:
-		return nil
 	case rev > current && initial:
 		return storage.NewTooLargeResourceVersionError(rev, current, 1)
-	case initial:
+	case rev == 0, initial:
 		return nil
-	case rev < w.st.stream.floor():
-		return errTooOld
-	case rev > current, rev > db.trusted && rev < db.opened:
-		// The client has seen revisions this database does not have: they were
-		// lost in a crash, or it is another database.
-		return errTooOld
+	case rev > current:
+		return errTooOld // of another database, or of a future that was lost
 	}
-	return nil
+	return tooOldForWatch(w.st.readable(rev))
 }
 
 // drain sends all events that are there and returns the revision up to which
@@ -243,12 +238,12 @@ func (w *watcher) drain() (uint64, error) {
 	for {
 		batch, behind, pos := w.st.stream.take(w)
 		if behind {
-			var err error
-			if batch, pos, err = w.st.history(w, pos); err != nil {
+			if err := w.catchUp(pos); err != nil {
 				return 0, err
 			}
-			w.st.stream.moveTo(w, pos)
-		} else if len(batch) == 0 {
+			continue
+		}
+		if len(batch) == 0 {
 			return pos, nil
 		}
 		for _, e := range batch {
@@ -257,6 +252,30 @@ func (w *watcher) drain() (uint64, error) {
 			}
 		}
 	}
+}
+
+// catchUp sends what the history has after since. The list of changes is made
+// once; their objects are read some at a time.
+func (w *watcher) catchUp(since uint64) error {
+	changes, upto, err := w.st.changes(w, since)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(changes, batchSize) {
+		events, err := w.st.recall(some, since)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := w.deliver(e); err != nil {
+				return err
+			}
+		}
+		since = some[len(some)-1].rev
+		w.st.stream.moveTo(w, since)
+	}
+	w.st.stream.moveTo(w, upto)
+	return nil
 }
 
 // sendExisting sends an addition for everything there is at revision rev.
@@ -270,7 +289,7 @@ func (w *watcher) sendExisting(rev uint64) error {
 		}
 		for _, r := range found {
 			from = r.key + "\x00"
-			e := &event{rev: r.rev, key: r.key, kind: eventAdded, value: r.value}
+			e := &event{rev: r.rev, key: r.key, kind: eventAdded, existing: true, value: r.value}
 			if err := w.deliver(e); err != nil {
 				return err
 			}
@@ -285,7 +304,7 @@ func (w *watcher) deliver(e *event) error {
 	if err != nil || out == nil {
 		return err
 	}
-	if w.stamped {
+	if w.stamped && !e.existing {
 		out.Object = &stampedObject{Object: out.Object, made: time.Now()}
 	}
 	return w.send(*out)
