@@ -126,6 +126,9 @@ func (s *Server) WaitDurable(ctx context.Context, resourceVersion string) error 
 	return s.db.WaitDurable(ctx, rev)
 }
 
+// Ready returns nil while the store takes writes, and why not otherwise.
+func (s *Server) Ready() error { return s.Client.byKind[v1alpha1.GroupVersion.WithKind("Operation")].Main.ReadinessCheck() }
+
 // Close ends the API's background work. The store is its owner's to close.
 func (s *Server) Close() { s.generic.Destroy() }
 

@@ -101,7 +101,7 @@ func (d *daemon) openState(context.Context) error {
 func (d *daemon) outputDir() string { return filepath.Join(d.settings.StateDir, "outputs") }
 
 func (d *daemon) openStore(context.Context) (err error) {
-	d.db, err = storage.Open(storage.Options{Dir: filepath.Join(d.settings.StateDir, "store"), Logger: d.log.WithName("store"), MaxObjectBytes: maxObject})
+	d.db, err = storage.Open(storage.Options{Dir: filepath.Join(d.settings.StateDir, "store"), Logger: d.log.WithName("store"), MaxObjectBytes: maxObject, Sync: d.settings.syncStore})
 	var locked *storage.LockedError
 	if errors.As(err, &locked) {
 		return fmt.Errorf("another rig-bridge already uses %s: %w", d.settings.StateDir, err)
@@ -203,6 +203,7 @@ func (d *daemon) control(ctx context.Context, m ctrl.Manager) error {
 		go process.ReapOrphans(ctx)
 	}
 	go d.pruneOutputs(ctx)
+	go d.watchStore(ctx)
 	return nil
 }
 
@@ -231,6 +232,22 @@ func (d *daemon) pruneOutputs(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(time.Hour):
+		}
+	}
+}
+
+// watchStore ends the daemon when its store has failed for good: what cannot be recorded must not be done, and a
+// new start settles by the record what was under way.
+func (d *daemon) watchStore(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(500 * time.Millisecond):
+		}
+		if err := d.api.Ready(); err != nil {
+			d.failed <- fmt.Errorf("the store in %s has failed, start Rig Bridge again when its disk works: %w", d.settings.StateDir, err)
+			return
 		}
 	}
 }
@@ -333,7 +350,9 @@ func (d *daemon) endpointFile() string { return filepath.Join(d.settings.StateDi
 // stop ends what runs, records it, and closes the store last.
 func (d *daemon) stop(ctx context.Context) error {
 	err := d.mcp.Shutdown(ctx) // each call under way is cancelled and answered
-	err = errors.Join(err, d.operations.Drain(ctx))
+	if d.api.Ready() == nil { // with a failed store there is nothing to wait for
+		err = errors.Join(err, d.operations.Drain(ctx))
+	}
 	for _, s := range d.servers {
 		if serr := s.Shutdown(ctx); serr != nil { // a watch that stays open is cut off
 			err = errors.Join(err, s.Close())

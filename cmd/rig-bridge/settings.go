@@ -27,6 +27,7 @@ type settings struct {
 	LogLevel string `json:"logLevel"`
 
 	explicitToken bool
+	syncStore     func(*os.File) error // for tests; nil brings the store's files to the disk
 }
 
 func (s *settings) flags(c *cobra.Command) {

@@ -44,6 +44,8 @@ type Reconciler struct {
 	Now func() time.Time
 	// NewID makes the ids of attempts.
 	NewID func() string
+	// Runs keeps the runs that calls belong to.
+	Runs Runs
 	// Used is told which workspace a call used.
 	Used func(workspace string)
 
@@ -110,7 +112,7 @@ func newScope(cached *v1alpha1.Operation, t *task) *scope {
 	if t == nil {
 		return s
 	}
-	s.op.Status.Cwd = t.cwd
+	t.place(s.op)
 	if w := t.written; w != nil {
 		s.op.Status = *w.Status.DeepCopy()
 		if newer, err := resourceversion.CompareResourceVersion(w.ResourceVersion, cached.ResourceVersion); err == nil && newer > 0 {
@@ -127,8 +129,9 @@ func (r *Reconciler) Drain(ctx context.Context) error {
 	for {
 		active := r.tasks.active()
 		for _, t := range active {
-			t.stop(byShutdown)
-			r.Runner.Wake(t.object)
+			if t.stop(byShutdown) {
+				r.Runner.Wake(t.object)
+			}
 		}
 		if len(active) == 0 {
 			return nil
@@ -148,7 +151,7 @@ func (r *Reconciler) Active() int { return len(r.tasks.active()) }
 // spec or the metadata moved on: the status is written on top of that.
 func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 	if s.task != nil {
-		s.op.Status.Cwd = s.task.cwd
+		s.task.place(s.op)
 	}
 	want := s.op.Status
 	err := r.Client.Status().Update(ctx, s.op)

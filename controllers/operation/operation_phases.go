@@ -28,17 +28,25 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) error {
 		return r.settle(ctx, s, refused(v1alpha1.ReasonWorkspaceExpired,
 			"The workspace is closed or unknown. Open it again with workspace_open; nothing was done."))
 	}
+	if r.Used != nil {
+		r.Used(ws.Name)
+	}
+	if s.op.Spec.Tool.ManagesWork() {
+		return r.manage(ctx, s, ws.Spec.Cwd)
+	}
 	arguments, ok := r.Exchange.Arguments(s.op.Spec.PayloadRef)
 	if !ok {
 		return r.settle(ctx, s, refused(v1alpha1.ReasonNotStarted,
 			"The arguments of this call are gone, by a restart of Rig Bridge; nothing was done. Call again with the same request_key."))
 	}
-	if r.Used != nil {
-		r.Used(ws.Name)
+	run, err := r.Runs.Begin(ctx, s.op.Namespace, ws.Spec.ThreadRef.Name)
+	if err != nil {
+		return fmt.Errorf("begin a run: %w", err)
 	}
 	env := r.Env
 	env.Cwd = ws.Spec.Cwd
 	s.task = newTask(s.op, env.Cwd)
+	s.task.run, s.op.Status.RunRef = run, &v1alpha1.LocalReference{Name: run}
 	r.tasks.put(s.task)
 	tool := s.op.Spec.Tool
 	if run, ok := lookups[tool]; ok {
@@ -254,9 +262,11 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 	if out, ok := r.Exchange.Output(uid); ok {
 		o.answer.Output = out
 	}
-	if s.op.Spec.Tool.Keyed() {
+	switch tool := s.op.Spec.Tool; {
+	case tool.ManagesWork(): // answered from its objects
+	case tool.Keyed():
 		r.Exchange.PutReplay(uid, o.answer)
-	} else {
+	default:
 		r.Exchange.PutAnswer(uid, o.answer)
 	}
 	judge(s.op, o, metav1.NewMicroTime(r.Now()))

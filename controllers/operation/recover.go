@@ -14,6 +14,9 @@ import (
 // recover judges an attempt that an earlier life of the daemon left without an outcome.
 func (r *Reconciler) recover(ctx context.Context, s *scope) error {
 	a := s.op.Status.Attempt
+	if s.op.Spec.Tool.ManagesWork() {
+		return r.manage(ctx, s, s.op.Status.Cwd)
+	}
 	if a.PlannedRevision == "" {
 		return r.settle(ctx, s, recoverCommand(s.op))
 	}

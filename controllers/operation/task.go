@@ -26,6 +26,7 @@ const (
 type task struct {
 	object *v1alpha1.Operation // as admitted; identity and spec only
 	cwd    string              // the workspace's directory
+	run    string              // the run that the call belongs to, if any
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
@@ -51,24 +52,34 @@ func newTask(op *v1alpha1.Operation, cwd string) *task {
 	return &task{object: op, cwd: cwd, ctx: ctx, cancel: cancel, stage: stagePreparing}
 }
 
+// place notes in status where the call works.
+func (t *task) place(op *v1alpha1.Operation) {
+	op.Status.Cwd = t.cwd
+	if t.run != "" {
+		op.Status.RunRef = &v1alpha1.LocalReference{Name: t.run}
+	}
+}
+
 func (t *task) look() (s stage, stopping, process bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.stage, t.stopped != "", t.command != nil
 }
 
-// stop asks the task to end; what it has done by then stays done. It returns at once.
-func (t *task) stop(by string) {
+// stop asks the task to end; what it has done by then stays done. It returns at once, and says whether nobody had
+// asked before.
+func (t *task) stop(by string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped != "" || t.stage >= stageFinished {
-		return
+		return false
 	}
 	t.stopped = by
 	t.cancel(stopError{by})
 	if t.command != nil {
 		t.command.Cancel(bashCause(by))
 	}
+	return true
 }
 
 func bashCause(by string) bash.Cause {

@@ -30,10 +30,6 @@ var lookups = map[v1alpha1.Tool]lookup{
 	v1alpha1.ToolSkillInfo: skillInfo,
 }
 
-// readDefaultLimit is the contract's default of read's limit. The engine tells "no limit given" apart, which
-// changes only the words of the notice; the contract does not.
-const readDefaultLimit = 2000
-
 func readFile(ctx context.Context, env engine.Env, raw json.RawMessage) (*engine.Result, map[string]any, error) {
 	var a struct {
 		Path          string
@@ -41,9 +37,6 @@ func readFile(ctx context.Context, env engine.Env, raw json.RawMessage) (*engine
 	}
 	if err := decode(raw, &a); err != nil {
 		return nil, nil, err
-	}
-	if a.Limit == readDefaultLimit {
-		a.Limit = 0
 	}
 	res, err := read.Run(ctx, env, read.Args{Path: a.Path, Offset: a.Offset, Limit: a.Limit})
 	return res, nil, err

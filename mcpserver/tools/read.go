@@ -8,7 +8,7 @@ var read = Definition{
 		workspaceArgument(),
 		required("path", text(0, "File; relative to the workspace directory, ~ or absolute")),
 		optional("offset", from(1, "First line, 1-based").with(1)),
-		optional("limit", integer(1, 2000, "Maximum lines").with(2000)),
+		optional("limit", integer(1, 2000, "Maximum lines; default as many as fit, at most 2000")),
 	),
 	Output: result(
 		returns("path", "string", "Absolute path"),
