@@ -32,6 +32,7 @@ import (
 	"github.com/rigbridge/rigbridge/controllers/engine/bash"
 	"github.com/rigbridge/rigbridge/controllers/engine/process"
 	"github.com/rigbridge/rigbridge/controllers/operation"
+	"github.com/rigbridge/rigbridge/controllers/run"
 	"github.com/rigbridge/rigbridge/controllers/runner"
 	"github.com/rigbridge/rigbridge/controllers/workspace"
 	"github.com/rigbridge/rigbridge/mcpserver"
@@ -58,6 +59,7 @@ type daemon struct {
 	api        *server.Server
 	exchange   *exchange.Exchange
 	operations *operation.Reconciler
+	runs       *run.Reconciler
 	runner     *runner.Runner
 	mcp        *transport.Handler
 	listeners  []net.Listener
@@ -158,6 +160,9 @@ func (d *daemon) assemble(ctx context.Context) (err error) {
 	if !m.GetCache().WaitForCacheSync(wait) {
 		return errors.New("the controllers could not read the store")
 	}
+	if err := d.runs.Adopt(ctx); err != nil {
+		return fmt.Errorf("end what an earlier life left working: %w", err)
+	}
 	return d.answer(ctx, m.GetCache())
 }
 
@@ -196,6 +201,9 @@ func (d *daemon) control(ctx context.Context, m ctrl.Manager) error {
 	}
 	if err := workspaces.SetupWithManager(m); err != nil {
 		return fmt.Errorf("set up the workspace controller: %w", err)
+	}
+	if err := d.controlWork(ctx, m, workspaces); err != nil {
+		return err
 	}
 	if err := process.BecomeSubreaper(); err != nil {
 		d.log.Info("Orphans go to another process", "err", err.Error())
@@ -350,7 +358,7 @@ func (d *daemon) endpointFile() string { return filepath.Join(d.settings.StateDi
 // stop ends what runs, records it, and closes the store last.
 func (d *daemon) stop(ctx context.Context) error {
 	err := d.mcp.Shutdown(ctx) // each call under way is cancelled and answered
-	if d.api.Ready() == nil { // with a failed store there is nothing to wait for
+	if d.api.Ready() == nil {  // with a failed store there is nothing to wait for
 		err = errors.Join(err, d.operations.Drain(ctx))
 	}
 	for _, s := range d.servers {

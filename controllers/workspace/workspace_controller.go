@@ -36,6 +36,8 @@ type Reconciler struct {
 	// Client reads from the cache and writes to the API; Live reads from the API.
 	Client client.Client
 	Live   client.Reader
+	// Closing is called when a workspace is about to go and its calls are over. An error is tried again.
+	Closing func(ctx context.Context, ws *v1alpha1.Workspace) error
 	// Account and Host are shown in status.
 	Account, Host string
 	// Now is the clock.
@@ -156,6 +158,9 @@ func (r *Reconciler) close(ctx context.Context, ws *v1alpha1.Workspace) (res ctr
 	}
 	if len(active) > 0 {
 		return ctrl.Result{RequeueAfter: time.Second}, nil // an operation's end wakes it earlier
+	}
+	if err := r.Closing(ctx, ws); err != nil {
+		return res, fmt.Errorf("close workspace %s: %w", ws.Name, err)
 	}
 	if controllerutil.RemoveFinalizer(ws, v1alpha1.Finalizer) {
 		if err := r.Client.Update(ctx, ws); err != nil {

@@ -1,0 +1,202 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/rigbridge/rigbridge/api/v1alpha1"
+)
+
+const (
+	// Quiet is how long after its last call a thread still counts as working.
+	Quiet = 10 * time.Second
+	// Lag is how far the last use in status may be behind.
+	Lag = time.Minute
+
+	// settle is how long a call is left alone before its thread is looked at: most are over by then.
+	settle = 500 * time.Millisecond
+)
+
+// Cache indexes: runs by the name of their thread, which the Run reconciler makes, and active operations by the
+// name of theirs.
+const (
+	indexRuns       = "spec.threadRef.name"
+	indexOperations = "spec.threadRef.name"
+)
+
+// Reconciler shows where threads stand. All fields but the unexported are required.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API.
+	Client client.Client
+	// Now is the clock.
+	Now func() time.Time
+
+	mu   sync.Mutex
+	used map[string]time.Time // last use, newer than status
+}
+
+// SetupWithManager has the manager run the reconciler.
+func (r *Reconciler) SetupWithManager(ctx context.Context, m ctrl.Manager) error {
+	byThread := func(o client.Object) []string {
+		if ref := o.(*v1alpha1.Operation).Spec.ThreadRef; ref != nil {
+			return []string{ref.Name}
+		}
+		return nil
+	}
+	if err := m.GetFieldIndexer().IndexField(ctx, &v1alpha1.Operation{}, indexOperations, byThread); err != nil {
+		return fmt.Errorf("index operations by thread: %w", err)
+	}
+	ofRun := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{request(o.GetNamespace(), o.(*v1alpha1.Run).Spec.ThreadRef.Name)}
+	})
+	return ctrl.NewControllerManagedBy(m).
+		Named("thread").
+		For(&v1alpha1.Thread{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Run{}, ofRun).
+		Watches(&v1alpha1.Operation{}, handler.Funcs{CreateFunc: afterCall}).
+		Complete(r)
+}
+
+// afterCall has the thread of a new call looked at a little later; calls meanwhile are looked at with it.
+func afterCall(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if ref := e.Object.(*v1alpha1.Operation).Spec.ThreadRef; ref != nil {
+		q.AddAfter(request(e.Object.GetNamespace(), ref.Name), settle)
+	}
+}
+
+func request(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// Used notes that a thread was used. It is written to status lazily.
+func (r *Reconciler) Used(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.used == nil {
+		r.used = map[string]time.Time{}
+	}
+	r.used[name] = r.Now()
+}
+
+func (r *Reconciler) lastUse(t *v1alpha1.Thread) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at, ok := r.used[t.Name]; ok {
+		return at
+	}
+	if t.Status.LastUsedTime != nil {
+		return t.Status.LastUsedTime.Time
+	}
+	return t.CreationTimestamp.Time
+}
+
+// Reconcile looks at one thread.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.Result, err error) {
+	cached := &v1alpha1.Thread{}
+	if err := r.Client.Get(ctx, req.NamespacedName, cached); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.mu.Lock()
+			delete(r.used, req.Name)
+			r.mu.Unlock()
+		}
+		return res, client.IgnoreNotFound(err)
+	}
+	o, err := r.observe(ctx, cached)
+	if err != nil {
+		return res, err
+	}
+	t := cached.DeepCopy()
+	judge(t, o)
+	if worthWriting(&cached.Status, &t.Status) {
+		err := r.Client.Status().Update(ctx, t)
+		if apierrors.IsConflict(err) { // the cache is behind
+			return ctrl.Result{RequeueAfter: settle}, nil
+		}
+		if err != nil {
+			return res, client.IgnoreNotFound(err)
+		}
+	} else if !t.Status.LastUsedTime.Equal(cached.Status.LastUsedTime) {
+		res.RequeueAfter = Lag
+	}
+	if t.Status.State == v1alpha1.ThreadWorking {
+		res.RequeueAfter = max(settle, Quiet-o.now.Sub(o.lastUse))
+	}
+	return res, nil
+}
+
+// observed is what judge looks at.
+type observed struct {
+	latest  *v1alpha1.Run // nil: the thread has none
+	active  bool          // a call is under way
+	lastUse time.Time
+	now     time.Time
+}
+
+func (r *Reconciler) observe(ctx context.Context, t *v1alpha1.Thread) (o observed, err error) {
+	o.lastUse, o.now = r.lastUse(t), r.Now()
+	runs := &v1alpha1.RunList{}
+	if err := r.Client.List(ctx, runs, client.InNamespace(t.Namespace), client.MatchingFields{indexRuns: t.Name}); err != nil {
+		return o, fmt.Errorf("list the runs of thread %s: %w", t.Name, err)
+	}
+	if o.latest = v1alpha1.LatestRun(runs.Items); o.latest == nil || !o.latest.Working() {
+		return o, nil
+	}
+	ops := &v1alpha1.OperationList{}
+	if err := r.Client.List(ctx, ops, client.InNamespace(t.Namespace), client.MatchingFields{indexOperations: t.Name}); err != nil {
+		return o, fmt.Errorf("list the calls of thread %s: %w", t.Name, err)
+	}
+	o.active = len(ops.Items) > 0
+	return o, nil
+}
+
+// judge sets the thread's status.
+func judge(t *v1alpha1.Thread, o observed) {
+	t.Status.ObservedGeneration = t.Generation
+	t.Status.State = state(o)
+	t.Status.CurrentRunRef = nil
+	if o.latest != nil {
+		t.Status.CurrentRunRef = &v1alpha1.LocalReference{Name: o.latest.Name}
+	}
+	at := metav1.NewMicroTime(o.lastUse.Truncate(time.Microsecond))
+	t.Status.LastUsedTime = &at
+}
+
+// state is pure.
+func state(o observed) v1alpha1.ThreadState {
+	switch {
+	case o.latest == nil:
+		return v1alpha1.ThreadIdle
+	case o.latest.HandedOff():
+		return v1alpha1.ThreadYourTurn
+	case !o.latest.Working():
+		return v1alpha1.ThreadInterrupted
+	case o.active, o.now.Sub(o.lastUse) < Quiet:
+		return v1alpha1.ThreadWorking
+	}
+	return v1alpha1.ThreadAwaitingHandoff
+}
+
+// worthWriting says whether more has changed than that the thread was used again a short while later.
+func worthWriting(before, after *v1alpha1.ThreadStatus) bool {
+	if before.LastUsedTime == nil || after.LastUsedTime.Sub(before.LastUsedTime.Time) >= Lag {
+		return true
+	}
+	a, b := *before, *after
+	a.LastUsedTime, b.LastUsedTime = nil, nil
+	return !apiequality.Semantic.DeepEqual(a, b)
+}
