@@ -140,7 +140,7 @@ func uncertain(op *v1alpha1.Operation) string {
 func receipt(op *v1alpha1.Operation) map[string]any {
 	st := op.Status
 	f := map[string]any{
-		"operation_id": op.Name, "tool": string(op.Spec.Tool), "cwd": st.Cwd, "paths": op.Spec.Paths,
+		"operation_id": op.Name, "tool": string(op.Spec.Tool), "cwd": st.Cwd, "paths": append([]string{}, op.Spec.Paths...),
 		"status": receiptStatus(op), "reason": op.Succeeded().Reason,
 		"effects_may_have_occurred": st.EffectsMayHaveOccurred,
 	}

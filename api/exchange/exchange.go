@@ -51,6 +51,8 @@ type Result struct {
 	Path string
 	// Fields are further members of structuredContent.
 	Fields map[string]any
+	// Arguments are the call's arguments, for the owner's eyes; nil when they are large.
+	Arguments json.RawMessage
 	// Output is what remains of a command's output, for those that read it by cursor; nil for other tools.
 	Output Output
 	// ElapsedMillis is how long the tool ran, in milliseconds by the monotonic clock.
@@ -61,7 +63,7 @@ type Result struct {
 const keptOutput = 128 << 10
 
 func (r *Result) size() int64 {
-	n := int64(len(r.Text) + len(r.Details) + len(r.Path) + 512)
+	n := int64(len(r.Text) + len(r.Details) + len(r.Path) + len(r.Arguments) + 512)
 	if r.Output != nil {
 		n += keptOutput
 	}
@@ -143,6 +145,16 @@ func (x *Exchange) Replay(uid types.UID) (*Result, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.replays.get(uid)
+}
+
+// PeekReplay returns the full result of a keyed call without marking it as used.
+func (x *Exchange) PeekReplay(uid types.UID) (*Result, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e, ok := x.replays.byUID[uid]; ok {
+		return e.Value.(*cacheEntry).result, true
+	}
+	return nil, false
 }
 
 // PutAnswer keeps the result of a read-only call until it is taken.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	apifilters "k8s.io/apiserver/pkg/endpoints/filters"
@@ -100,10 +102,13 @@ func New(o Options) (*Server, error) {
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, runtime.NewParameterCodec(scheme), codecs)
 	served := map[string]rest.Storage{}
+	operationsAt := slices.IndexFunc(resources, func(r *registry.Resource) bool { return r.GVR.Resource == "operations" })
 	for _, r := range resources {
 		served[r.GVR.Resource] = r.Main
 		served[r.GVR.Resource+"/status"] = r.Status
 	}
+	served["operations/log"] = &logREST{operations: resources[operationsAt].Main, exchange: o.Exchange}
+	served["operations/request"] = &requestREST{operations: resources[operationsAt].Main, exchange: o.Exchange}
 	group.VersionedResourcesStorageMap[v1alpha1.GroupVersion.Version] = served
 	if err := generic.InstallAPIGroup(&group); err != nil {
 		return nil, fmt.Errorf("install %s: %w", v1alpha1.GroupVersion, err)
@@ -127,7 +132,9 @@ func (s *Server) WaitDurable(ctx context.Context, resourceVersion string) error 
 }
 
 // Ready returns nil while the store takes writes, and why not otherwise.
-func (s *Server) Ready() error { return s.Client.byKind[v1alpha1.GroupVersion.WithKind("Operation")].Main.ReadinessCheck() }
+func (s *Server) Ready() error {
+	return s.Client.byKind[v1alpha1.GroupVersion.WithKind("Operation")].Main.ReadinessCheck()
+}
 
 // Close ends the API's background work. The store is its owner's to close.
 func (s *Server) Close() { s.generic.Destroy() }
@@ -152,6 +159,7 @@ func genericServer(scheme *runtime.Scheme, codecs serializer.CodecFactory, own s
 	c.BuildHandlerChainFunc = handlerChain
 	c.EnableProfiling, c.EnableMetrics, c.EnableIndex = false, false, false
 	c.StorageObjectCountTracker = nil
+	c.LongRunningFunc = genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString("log"))
 	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer() // asked by apply when it creates
 	namer := apiopenapi.NewDefinitionNamer(scheme)
 	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)

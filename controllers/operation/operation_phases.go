@@ -256,11 +256,17 @@ func (r *Reconciler) record(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// keptArguments is the size up to which arguments are kept in memory beside the result, in bytes.
+const keptArguments = 64 << 10
+
 // settle stores an outcome. The answer is in the exchange before anybody can see that the operation is over.
 func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 	uid := s.op.UID
 	if out, ok := r.Exchange.Output(uid); ok {
 		o.answer.Output = out
+	}
+	if a, ok := r.Exchange.Arguments(s.op.Spec.PayloadRef); ok && len(a) <= keptArguments {
+		o.answer.Arguments = a
 	}
 	switch tool := s.op.Spec.Tool; {
 	case tool.ManagesWork(): // answered from its objects
