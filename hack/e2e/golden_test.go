@@ -1,12 +1,12 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -178,19 +178,20 @@ func absolute(c enginetest.Case, w *enginetest.World, path string) string {
 // callCase calls the tool and, where the vector says so, cancels it meanwhile.
 func callCase(t *testing.T, client *daemon.Client, c enginetest.Case, args daemon.Args) daemon.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := bounded(t, 3*time.Minute)
 	if c.Control.AbortAfterMS > 0 {
 		if args["request_key"] == nil {
 			t.Fatalf("the vector cancels %s, which has no key", c.Tool)
 		}
-		timer := time.AfterFunc(time.Duration(c.Control.AbortAfterMS)*time.Millisecond, func() {
+		var cancelling sync.WaitGroup
+		defer cancelling.Wait()
+		cancelling.Go(func() {
+			time.Sleep(time.Duration(c.Control.AbortAfterMS) * time.Millisecond)
 			r, err := client.Call(ctx, "operation_cancel", daemon.Args{"workspace_id": args["workspace_id"], "request_key": args["request_key"]})
 			if err != nil || r.IsError {
 				t.Errorf("cancel: %v %s", err, r.Text())
 			}
 		})
-		defer timer.Stop()
 	}
 	r, err := client.Call(ctx, c.Tool, args)
 	if err != nil {
