@@ -6,8 +6,6 @@ import (
 	"strings"
 	"unicode"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/rigbridge/rigbridge/controllers/engine"
 	"github.com/rigbridge/rigbridge/controllers/engine/glob"
 	"github.com/rigbridge/rigbridge/controllers/engine/ignore"
@@ -27,7 +25,7 @@ type matcher struct {
 }
 
 func compile(pattern string) (*matcher, error) {
-	text := norm.NFC.String(pattern)
+	text := glob.Composed(pattern)
 	d := glob.Dialect{Fold: !strings.ContainsFunc(text, unicode.IsUpper)}
 	m := &matcher{git: slices.Contains(strings.Split(text, "/"), ignore.GitDir)}
 	if !glob.HasMeta(pattern) {
@@ -82,7 +80,7 @@ func (m *matcher) start(root string) (data any, ok bool) {
 		}
 		for part := range strings.SplitSeq(strings.Trim(root, "/"), "/") {
 			if part != "" {
-				states[i] = p.Step(states[i], composed(part))
+				states[i] = p.Step(states[i], glob.Composed(part))
 			}
 		}
 	}
@@ -98,19 +96,9 @@ func (m *matcher) open(states []glob.State) bool {
 	return false
 }
 
-// composed is the form in which names are compared.
-func composed(name string) string {
-	for i := 0; i < len(name); i++ {
-		if name[i] >= 0x80 {
-			return norm.NFC.String(name)
-		}
-	}
-	return name
-}
-
 // Wants matches an entry.
 func (m *matcher) Wants(d *walk.Dir, name string, _ walk.Type) bool {
-	name = composed(name)
+	name = glob.Composed(name)
 	for _, seg := range m.names {
 		if seg.Match(name) {
 			return true
@@ -132,7 +120,7 @@ func (m *matcher) Enter(d *walk.Dir, name string) (any, bool) {
 	if m.paths == nil {
 		return nil, true
 	}
-	name = composed(name)
+	name = glob.Composed(name)
 	states := slices.Clone(d.Data.([]glob.State))
 	for i, p := range m.paths {
 		states[i] = p.Step(states[i], name)

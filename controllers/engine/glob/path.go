@@ -3,6 +3,8 @@ package glob
 import (
 	"errors"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // maxParts is what a State can tell apart.
@@ -115,4 +117,15 @@ func (p *Path) Match(path string) bool {
 		}
 	}
 	return p.Done(s)
+}
+
+// Composed is the form in which patterns and names are to be compared where both spellings of an accented
+// letter count as one.
+func Composed(name string) string {
+	for i := 0; i < len(name); i++ {
+		if name[i] >= 0x80 {
+			return norm.NFC.String(name)
+		}
+	}
+	return name
 }

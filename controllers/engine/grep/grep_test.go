@@ -174,6 +174,16 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestGlobSpellings: a glob finds both spellings of an accented name, as find does.
+func TestGlobSpellings(t *testing.T) {
+	env := tree(t, map[string]string{"caf\u00e9.txt": "needle\n", "cafe\u0301.md": "needle\n"})
+	for _, g := range []string{"caf\u00e9.*", "cafe\u0301.*", "caf?.*"} {
+		if got := text(t, env, grep.Args{Pattern: "needle", Glob: g}); strings.Count(got, "needle") != 2 {
+			t.Errorf("%q: %q", g, got)
+		}
+	}
+}
+
 // TestLargeFile: memory does not grow with the file, nor with the length of a line.
 func TestLargeFile(t *testing.T) {
 	env := tree(t, nil)

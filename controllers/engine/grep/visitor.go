@@ -96,7 +96,7 @@ func newFilter(root, pattern string) (*filter, error) {
 		return nil, nil
 	}
 	rest, exclude := strings.CutPrefix(pattern, "!")
-	alternatives, err := glob.ExpandBraces(rest)
+	alternatives, err := glob.ExpandBraces(glob.Composed(rest))
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +108,13 @@ func newFilter(root, pattern string) (*filter, error) {
 }
 
 func (f *filter) file(dir, name string) bool {
-	return f == nil || (f.list.Match(dir, name, false) == ignore.Hidden) != f.exclude
+	return f == nil || f.names(dir, name, false) != f.exclude
 }
 
 func (f *filter) directory(dir, name string) bool {
-	return f == nil || !f.exclude || f.list.Match(dir, name, true) != ignore.Hidden
+	return f == nil || !f.exclude || !f.names(dir, name, true)
+}
+
+func (f *filter) names(dir, name string, isDir bool) bool {
+	return f.list.Match(dir, glob.Composed(name), isDir) == ignore.Hidden
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/rigbridge/rigbridge/controllers/engine/walk"
@@ -202,6 +203,34 @@ func TestRootIsGone(t *testing.T) {
 	_, err := walk.Run(context.Background(), seeds(filepath.Join(t.TempDir(), "gone")), &lister{}, walk.Options{})
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestUnreadable: a directory that cannot be opened, here for the length of its path, is reported.
+func TestUnreadable(t *testing.T) {
+	root := t.TempDir()
+	fd, err := unix.Open(root, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	name := strings.Repeat("n", 250)
+	for range 20 {
+		if err == nil {
+			err = unix.Mkdirat(fd, name, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var next int
+		next, err = unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		unix.Close(fd)
+		fd = next
+	}
+	unix.Close(fd)
+	out, err := walk.Run(context.Background(), seeds(root), &lister{}, walk.Options{})
+	if err != nil || out.Unreadable != 1 || len(out.Results) < 10 {
+		t.Fatalf("%d unreadable, %d results, %v", out.Unreadable, len(out.Results), err)
+	}
+	got := out.Shortfalls(walk.Options{})
+	if len(got) != 1 || !strings.HasPrefix(got[0], "incomplete: 1 directory could not be read: nnn") {
+		t.Errorf("notices %q", got)
 	}
 }
 

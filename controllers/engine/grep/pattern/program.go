@@ -41,10 +41,18 @@ type program struct {
 func newProgram(p *syntax.Prog, keepCR bool) *program {
 	pr := &program{inst: p.Inst, start: uint32(p.Start), keepCR: keepCR}
 	sets := make([]set, len(p.Inst))
+	shared := map[*rune]set{} // a repetition is written out as many instructions with one class
 	for i := range p.Inst {
 		in := &p.Inst[i]
 		switch in.Op {
 		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			if len(in.Rune) > 1 {
+				if shared[&in.Rune[0]] == nil {
+					shared[&in.Rune[0]] = runesOf(in)
+				}
+				sets[i] = shared[&in.Rune[0]]
+				continue
+			}
 			sets[i] = runesOf(in)
 		case syntax.InstEmptyWidth:
 			pr.looks = true
@@ -139,7 +147,9 @@ func dedupe(sets []set) (distinct []set, indexOf []int) {
 		if s == nil {
 			continue
 		}
-		k := slices.IndexFunc(distinct, func(o set) bool { return slices.Equal(o, s) })
+		k := slices.IndexFunc(distinct, func(o set) bool {
+			return len(o) == len(s) && (len(s) > 0 && &o[0] == &s[0] || slices.Equal(o, s))
+		})
 		if k < 0 {
 			k = len(distinct)
 			distinct = append(distinct, s)
