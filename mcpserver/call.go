@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rigbridge/rigbridge/api/exchange"
+	"github.com/rigbridge/rigbridge/api/failpoint"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 	"github.com/rigbridge/rigbridge/mcpserver/transport"
 )
@@ -241,7 +242,9 @@ func (k *claim) claim(ctx context.Context, name string) (op *v1alpha1.Operation,
 		return nil, false, tooMuch(err)
 	}
 	op = k.operation(name, ref)
+	failpoint.Hit(failpoint.BeforeClaim)
 	if err = c.Client.Create(ctx, op); err == nil {
+		failpoint.Hit(failpoint.Claimed)
 		return op, true, nil
 	}
 	c.Exchange.DropArguments(ref)

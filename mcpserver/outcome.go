@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/rigbridge/rigbridge/api/exchange"
+	"github.com/rigbridge/rigbridge/api/failpoint"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
@@ -87,6 +88,7 @@ func (k *claim) settled(ctx context.Context, op *v1alpha1.Operation, r *exchange
 			"The call is over, but its outcome could not be recorded: the state directory cannot be written. Free disk space, then repeat the call with the same request_key to learn its outcome.",
 			k.fields(map[string]any{"operation_id": op.Name, "effects_may_have_occurred": true}))
 	}
+	failpoint.Hit(failpoint.BeforeAnswer)
 	fields := k.fields(more)
 	if k.scope == nil && op.Status.Cwd != "" {
 		fields["cwd"] = op.Status.Cwd

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/rigbridge/rigbridge/api/failpoint"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 	"github.com/rigbridge/rigbridge/controllers/engine"
 	"github.com/rigbridge/rigbridge/controllers/engine/bash"
@@ -151,12 +152,15 @@ func (r *Reconciler) start(ctx context.Context, s *scope) error {
 		return err
 	}
 	plan := t.plan
+	plan.Reached = failpoint.Hit
 	r.Runner.Go(t.object, func() {
 		begun := time.Now()
 		if err := r.Durable(t.ctx, rv); err != nil {
 			t.finish(r.notDurable(t, err))
 			return
 		}
+		failpoint.Hit(failpoint.RunningDurable)
+		failpoint.Hit(failpoint.BeforeEffect)
 		res, err := plan.Commit(t.ctx, attempt.ID)
 		if err != nil {
 			t.finish(elapsed(failed(err, t.stoppedBy()), begun))
@@ -185,6 +189,7 @@ func (r *Reconciler) startCommand(ctx context.Context, s *scope, env engine.Env,
 			t.finish(r.notDurable(t, err))
 			return
 		}
+		failpoint.Hit(failpoint.RunningDurable)
 		r.run(t, env, args)
 	})
 	return nil
@@ -196,11 +201,13 @@ func (r *Reconciler) run(t *task, env engine.Env, args bash.Args) {
 		t.finish(cancelledBeforeStart(by, r.draining.Load()))
 		return
 	}
+	failpoint.Hit(failpoint.BeforeEffect)
 	c, err := bash.Start(env, args)
 	if err != nil {
 		t.finish(failed(err, t.stoppedBy()))
 		return
 	}
+	failpoint.Hit(failpoint.CommandStarted)
 	r.Exchange.PutOutput(t.object.UID, c.Output())
 	t.running(c)
 	select { // a command that is over at once needs no record of its process
@@ -209,6 +216,7 @@ func (r *Reconciler) run(t *task, env engine.Env, args bash.Args) {
 		r.Runner.Wake(t.object)
 		<-c.Done()
 	}
+	failpoint.Hit(failpoint.CommandEnded)
 	t.finish(commandOutcome(c.Outcome(), t.stoppedBy()))
 }
 
@@ -218,9 +226,11 @@ const noteAfter = 20 * time.Millisecond
 // recordAttempt stores that an attempt is under way and returns the resourceVersion to wait for.
 func (r *Reconciler) recordAttempt(ctx context.Context, s *scope, attempt v1alpha1.OperationAttempt) (string, error) {
 	judgeRunning(s.op, attempt, metav1.NewMicroTime(r.Now()))
+	failpoint.Hit(failpoint.BeforeRunning)
 	if err := r.writeStatus(ctx, s); err != nil {
 		return "", err
 	}
+	failpoint.Hit(failpoint.Running)
 	s.task.setStage(stageRunning)
 	return s.op.ResourceVersion, nil
 }
@@ -276,9 +286,11 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 		r.Exchange.PutAnswer(uid, o.answer)
 	}
 	judge(s.op, o, metav1.NewMicroTime(r.Now()))
+	failpoint.Hit(failpoint.BeforeTerminal)
 	if err := r.writeStatus(ctx, s); err != nil {
 		return fmt.Errorf("record the outcome: %w", err)
 	}
+	failpoint.Hit(failpoint.Terminal)
 	r.Exchange.DropOutput(uid)
 	r.Exchange.DropArguments(s.op.Spec.PayloadRef)
 	if !s.op.Spec.Tool.Keyed() {

@@ -29,6 +29,8 @@ type Plan struct {
 	Result *engine.Result
 	// Sync brings a file or a directory to the disk; nil means (*os.File).Sync.
 	Sync func(*os.File) error
+	// Reached, if not nil, is told of each step of Commit by name; tests of crashes end the process there.
+	Reached func(step string)
 
 	content []byte
 }
@@ -81,9 +83,12 @@ func (p *Plan) replace(ctx context.Context, temp string) error {
 	if err := p.fill(ctx, temp); err != nil {
 		return engine.SystemError("write", p.Path, err)
 	}
+	p.reached("temp-written")
 	err := p.recheck(ctx)
 	if err == nil {
+		p.reached("before-rename")
 		if err = p.rename(temp); err == nil {
+			p.reached("renamed")
 			return nil
 		}
 		if _, gone := os.Lstat(temp); errors.Is(gone, fs.ErrNotExist) {
@@ -183,6 +188,12 @@ func (p *Plan) syncDirectories(made []string) error {
 		}
 	}
 	return nil
+}
+
+func (p *Plan) reached(step string) {
+	if p.Reached != nil {
+		p.Reached(step)
+	}
 }
 
 func (p *Plan) sync(f *os.File) error {

@@ -1,0 +1,29 @@
+// Package failpoint lets the crash harness (hack/crash) end the daemon at a named step.
+//
+// In an ordinary build Hit is empty and costs nothing. With the build tag failpoints the variable
+// RIG_BRIDGE_FAILPOINT chooses what happens:
+//
+//	name      the process kills itself with SIGKILL when it comes to the step for the first time
+//	name:n    ... for the n-th time, counted from 1
+//	name=FILE it waits at the step until FILE exists, each time
+//
+// Both sides of the daemon may import it; engines are handed Hit as a function.
+package failpoint
+
+// The steps of a call with a retry key, in order. Each is passed once for a call that runs.
+const (
+	BeforeClaim    = "before-claim"    // the arguments are in memory, the operation is not made
+	Claimed        = "claimed"         // the operation is made
+	BeforeRunning  = "before-running"  // the attempt is not recorded
+	Running        = "running"         // the attempt is recorded, perhaps not on the disk
+	RunningDurable = "running-durable" // the record of the attempt is on the disk
+	BeforeEffect   = "before-effect"   // the next thing is the effect
+	TempWritten    = "temp-written"    // files: the temporary file is complete and on the disk
+	BeforeRename   = "before-rename"   // files: the target was compared once more
+	Renamed        = "renamed"         // files: the target is replaced, the folder not on the disk
+	CommandStarted = "command-started" // commands: the shell runs
+	CommandEnded   = "command-ended"   // commands: its outcome is known
+	BeforeTerminal = "before-terminal" // the outcome is not recorded
+	Terminal       = "terminal"        // the outcome is recorded, perhaps not on the disk
+	BeforeAnswer   = "before-answer"   // the outcome is on the disk, nobody was told
+)
