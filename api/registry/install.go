@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -140,8 +141,9 @@ func build[T any, P Object[T]](scheme *runtime.Scheme, open OpenFunc, kindName s
 		CreateStrategy:            s, UpdateStrategy: s, DeleteStrategy: s, ResetFieldsStrategy: s,
 		TableConvertor: table,
 	}
+	codec := serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.GroupVersion)
 	err = store.CompleteWithOptions(&generic.StoreOptions{
-		RESTOptions: restOptions{open: open, backend: backend}, AttrFunc: s.attributes,
+		RESTOptions: restOptions{open: open, backend: backend, codec: codec}, AttrFunc: s.attributes,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store of %s: %w", k.Plural, err)

@@ -14,12 +14,13 @@ import (
 type restOptions struct {
 	open    OpenFunc
 	backend Backend
+	codec   runtime.Codec // copies an object for a dry run
 }
 
 // GetRESTOptions implements generic.RESTOptionsGetter.
 func (r restOptions) GetRESTOptions(gr schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
 	return generic.RESTOptions{
-		StorageConfig:           &storagebackend.ConfigForResource{GroupResource: gr},
+		StorageConfig:           &storagebackend.ConfigForResource{Config: storagebackend.Config{Codec: r.codec}, GroupResource: gr},
 		Decorator:               r.decorate,
 		DeleteCollectionWorkers: 1,
 		EnableGarbageCollection: false,

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"regexp"
 
 	"k8s.io/apimachinery/pkg/version"
@@ -19,7 +20,7 @@ var notInBuild = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
 // Info is what /version answers.
 func (e effectiveVersion) Info() *version.Info {
 	info := *e.EffectiveVersion.Info()
-	info.GitVersion = "v" + e.BinaryVersion().String() + "+rig-bridge." + notInBuild.ReplaceAllString(e.own, "-")
+	info.GitVersion = fmt.Sprintf("v%s.%s.0+rig-bridge.", info.Major, info.Minor) + notInBuild.ReplaceAllString(e.own, "-")
 	info.GitCommit, info.GitTreeState, info.BuildDate = "", "", ""
 	return &info
 }
