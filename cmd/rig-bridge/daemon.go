@@ -53,7 +53,8 @@ const (
 type daemon struct {
 	settings *settings
 	log      logr.Logger
-	failed   chan error // a listener or the manager ended by itself
+	failed   chan error // what ended by itself: a listener, the manager, the store, or all use
+	activity activity
 
 	db         *storage.DB
 	api        *server.Server
@@ -124,7 +125,7 @@ func (d *daemon) listen(context.Context) error {
 		return fmt.Errorf("port %d on 127.0.0.1 cannot be used (%w); stop the program that has it, or choose another with --port", d.settings.Port, err)
 	}
 	d.listeners = append(d.listeners, tcp)
-	unix, err := server.ListenUnix(filepath.Join(d.settings.StateDir, "rig-bridge.sock"))
+	unix, err := server.ListenUnix(socketPath(d.settings))
 	if err != nil {
 		return err
 	}
@@ -325,7 +326,7 @@ func writeOwnerOnly(path string, content []byte) error {
 }
 
 // serve begins to answer and tells others where.
-func (d *daemon) serve(context.Context) error {
+func (d *daemon) serve(ctx context.Context) error {
 	token, err := security.LoadToken(d.settings.TokenFile, d.settings.explicitToken)
 	if err != nil {
 		return err
@@ -337,7 +338,7 @@ func (d *daemon) serve(context.Context) error {
 	}
 	accept := []net.Listener{server.BothWays(d.listeners[0], certificate), d.listeners[1]}
 	for i, l := range accept {
-		srv := &http.Server{Handler: handlers[i], ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		srv := &http.Server{Handler: d.activity.watched(handlers[i]), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 			ErrorLog: quietLog(d.log)}
 		d.servers = append(d.servers, srv)
 		go func() {
@@ -345,6 +346,10 @@ func (d *daemon) serve(context.Context) error {
 				d.failed <- fmt.Errorf("serve on %s: %w", l.Addr(), err)
 			}
 		}()
+	}
+	if d.settings.idleExit > 0 {
+		d.activity.change(0)
+		go d.awaitIdle(ctx, d.settings.idleExit)
 	}
 	where, err := json.Marshal(map[string]any{"url": d.url(), "tokenFile": d.settings.TokenFile, "pid": os.Getpid()})
 	if err != nil {

@@ -35,7 +35,7 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 		Version:       buildVersion(),
 	}
-	c.AddCommand(serveCommand())
+	c.AddCommand(serveCommand(), stdioCommand())
 	return c
 }
 

@@ -35,6 +35,7 @@ func (d *daemon) overTCP(token *security.Token) http.Handler {
 func (d *daemon) overUnix() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", d.mcp)
+	mux.Handle(stdioPath, d.mcp.Upgrade())
 	for _, path := range apiPaths {
 		mux.Handle(path, d.api.Handler)
 	}

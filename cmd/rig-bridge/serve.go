@@ -33,6 +33,7 @@ func serveCommand() *cobra.Command {
 		},
 	}
 	s.flags(c)
+	c.Flags().DurationVar(&s.idleExit, "idle-exit", 0, "end after this long without use; 0 never")
 	return c
 }
 
@@ -50,6 +51,11 @@ func serve(ctx context.Context, s *settings) error {
 	select {
 	case <-ctx.Done():
 	case err = <-d.failed:
+		if errors.Is(err, errIdle) {
+			log.Info("Nobody has used the daemon for a while")
+			err = nil
+			break
+		}
 		log.Error(err, "Serving failed")
 	}
 	log.Info("Stopping")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -26,6 +27,7 @@ type settings struct {
 	// LogLevel is info or debug.
 	LogLevel string `json:"logLevel"`
 
+	idleExit      time.Duration
 	explicitToken bool
 	syncStore     func(*os.File) error // for tests; nil brings the store's files to the disk
 }

@@ -117,6 +117,7 @@ var reasonTexts = map[engine.Reason]string{
 	engine.Cancelled:           "The call was cancelled.",
 	engine.SpawnFailed:         "The command could not be started.",
 	engine.SkillNotFound:       "There is no such skill.",
+	v1alpha1.ReasonFileBusy:    "Another call held the file for too long; nothing was changed.",
 }
 
 // commandOutcome is the outcome of a command that was started.
