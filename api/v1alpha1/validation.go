@@ -21,6 +21,8 @@ const (
 	maxSummary = 2000
 	maxKey     = 200
 	maxItems   = 16
+
+	maxPayloadRef = 36
 )
 
 var (
@@ -36,6 +38,8 @@ func ValidateProject(p *Project) field.ErrorList {
 	if (kind != "git" && kind != "directory") || !filepath.IsAbs(path) {
 		errs = append(errs, field.Invalid(spec.Child("identity"), p.Spec.Identity,
 			`must be "git:" and the git common directory, or "directory:" and a directory`))
+	} else if len(path) > maxPath {
+		errs = append(errs, field.TooLong(spec.Child("identity"), "", maxPath))
 	}
 	return append(errs, atMost(p.Spec.DisplayName, maxName, spec.Child("displayName"))...)
 }
@@ -96,6 +100,7 @@ func ValidateOperation(o *Operation) field.ErrorList {
 	if s.TimeoutSeconds < 0 || s.TimeoutSeconds > 3600 {
 		errs = append(errs, field.Invalid(spec.Child("timeoutSeconds"), s.TimeoutSeconds, "must be from 1 to 3600"))
 	}
+	errs = append(errs, atMost(s.PayloadRef, maxPayloadRef, spec.Child("payloadRef"))...)
 	return append(errs, atMost(s.CancelledBy, 64, spec.Child("cancelledBy"))...)
 }
 
@@ -104,18 +109,16 @@ var knownTools = []Tool{ToolWorkspaceOpen, ToolRead, ToolLs, ToolFind, ToolGrep,
 
 func validateKey(o *Operation, spec *field.Path) (errs field.ErrorList) {
 	s := &o.Spec
-	if !s.Tool.Keyed() {
-		return nil
-	}
-	if s.RequestKey == "" {
+	keyed := s.Tool.Keyed()
+	if keyed && s.RequestKey == "" {
 		return append(errs, field.Required(spec.Child("requestKey"), "a tool that changes something needs a retry key"))
 	}
 	errs = append(errs, atMost(s.RequestKey, maxKey, spec.Child("requestKey"))...)
-	if !digestForm.MatchString(s.ArgumentsDigest) {
+	if (keyed || s.ArgumentsDigest != "") && !digestForm.MatchString(s.ArgumentsDigest) {
 		errs = append(errs, field.Invalid(spec.Child("argumentsDigest"), s.ArgumentsDigest,
 			`must be "hmac-sha256:" and 64 hexadecimal digits`))
 	}
-	if want := OperationName(s.WorkspaceRef.Name, s.RequestKey); o.Name != want {
+	if want := OperationName(s.WorkspaceRef.Name, s.RequestKey); keyed && o.Name != want {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), o.Name,
 			fmt.Sprintf("must be %s, which follows from workspaceRef and requestKey", want)))
 	}
