@@ -43,16 +43,19 @@ type Calls struct {
 	Log logr.Logger
 
 	waiters *waiters
+	recent  recent
 }
 
 // Register makes the tools of this package live and begins to watch; the watch ends with ctx.
 func (c *Calls) Register(ctx context.Context, s *Server) error {
 	c.waiters = newWaiters(c.Client, c.Log)
+	c.waiters.over = func(op *v1alpha1.Operation) { c.recent.end(op, time.Now()) }
 	go c.waiters.run(ctx)
 	handlers := map[string]Handler{
 		"workspace_open": c.openWorkspace, "workspace_close": c.closeWorkspace,
 		"operation_wait": c.waitOperation, "operation_cancel": c.cancelOperation,
 		"write": c.keyed, "edit": c.keyed, "bash": c.keyed,
+		"run_start": c.keyed, "work_handoff": c.keyed, "workspace_list": c.listWorkspaces,
 		"read": c.lookup, "ls": c.lookup, "find": c.lookup, "grep": c.lookup, "skill_info": c.lookup,
 	}
 	for tool, h := range handlers {
@@ -154,7 +157,9 @@ func (c *Calls) ask(ctx context.Context, op *v1alpha1.Operation, raw json.RawMes
 	op.Spec.PayloadRef = ref
 	w := c.waiters.add(op.Name)
 	defer c.waiters.drop(w)
+	undo := c.recent.begin(op, raw, time.Now())
 	if err := c.Client.Create(ctx, op); err != nil {
+		undo()
 		return nil, c.internal(err, string(op.Spec.Tool))
 	}
 	done, err := w.await(ctx, op.UID)
@@ -208,14 +213,14 @@ func (k *claim) answer(ctx context.Context) *mcp.CallToolResult {
 			return res
 		case op == nil: // the one that had it is gone
 			continue
-		case !claimed && op.Spec.ArgumentsDigest != k.digest:
-			return Failure(v1alpha1.CodeRequestKeyConflict, "RequestKeyConflict", fmt.Sprintf(
-				"request_key %q was used for another call in this workspace. Choose a new key for a new call; to retry, repeat the first call's arguments exactly.", k.Key), k.fields(nil))
-		case !claimed && op.Over() && op.Succeeded().Reason == v1alpha1.ReasonNotStarted:
+		case !claimed && k.free(op):
 			if err := k.clear(ctx, op); err != nil {
 				return c.internal(err, string(k.tool))
 			}
 			continue
+		case !claimed && op.Spec.ArgumentsDigest != k.digest:
+			return Failure(v1alpha1.CodeRequestKeyConflict, "RequestKeyConflict", fmt.Sprintf(
+				"request_key %q was used for another call in this workspace. Choose a new key for a new call; to retry, repeat the first call's arguments exactly.", k.Key), k.fields(nil))
 		case !claimed && op.Over():
 			return k.replay(ctx, op)
 		}
@@ -232,7 +237,7 @@ func (k *claim) claim(ctx context.Context, name string) (op *v1alpha1.Operation,
 		if err != nil {
 			return nil, false, c.internal(err, string(k.tool))
 		}
-		if !found || op.Over() && op.Succeeded().Reason == v1alpha1.ReasonNotStarted && op.Spec.ArgumentsDigest == k.digest {
+		if !found || k.free(op) {
 			return nil, false, expired(k.Workspace)
 		}
 		return op, false, nil
@@ -305,6 +310,9 @@ func (k *claim) wait(ctx context.Context, w *waiter, op *v1alpha1.Operation) *mc
 	if done == nil {
 		return Failure(v1alpha1.CodeCommandCancelled, v1alpha1.ReasonCancelled, "The operation was deleted by the user while it ran.",
 			k.fields(map[string]any{"effects_may_have_occurred": true}))
+	}
+	if k.tool.ManagesWork() {
+		return k.managed(ctx, done, false)
 	}
 	result, ok := c.Exchange.Replay(done.UID)
 	if !ok {

@@ -34,6 +34,9 @@ func (c *Calls) render(op *v1alpha1.Operation, fields map[string]any, r *exchang
 	if tool != v1alpha1.ToolWorkspaceOpen && tool != v1alpha1.ToolSkillInfo {
 		fields["details"] = details(r.Details)
 	}
+	if op.Status.RunRef != nil {
+		fields["run_id"] = op.Status.RunRef.Name
+	}
 	if op.Status.Revision != "" {
 		fields["revision"] = op.Status.Revision
 	}
@@ -99,6 +102,9 @@ func (k *claim) settled(ctx context.Context, op *v1alpha1.Operation, r *exchange
 // replay answers with what is known of an operation that was over before this call: the full result while it
 // lasts, else the receipt.
 func (k *claim) replay(ctx context.Context, op *v1alpha1.Operation) *mcp.CallToolResult {
+	if op.Spec.Tool.ManagesWork() {
+		return k.managed(ctx, op, true)
+	}
 	replayed := map[string]any{"replayed": true}
 	if r, ok := k.calls.Exchange.Replay(op.UID); ok {
 		return k.settled(ctx, op, r, replayed)
@@ -166,6 +172,9 @@ func receipt(op *v1alpha1.Operation) map[string]any {
 			f["elapsed_ms"] = st.CompletionTime.Sub(st.StartTime.Time).Milliseconds()
 		}
 	}
+	if st.RunRef != nil {
+		f["run_id"] = st.RunRef.Name
+	}
 	if a := st.Attempt; a != nil && a.Process != nil {
 		f["process_group"] = a.Process.PID
 	}
@@ -187,7 +196,11 @@ func (k *claim) running(ctx context.Context, op *v1alpha1.Operation) *mcp.CallTo
 	fields := k.fields(map[string]any{"status": "running", "operation_id": op.Name, "exit_code": nil, "details": nil})
 	out, _ := k.calls.Exchange.Output(op.UID)
 	text := excerpt(fields, out, 0)
-	fields["elapsed_ms"] = k.calls.age(ctx, op).Milliseconds()
+	now := k.calls.present(ctx, op)
+	fields["elapsed_ms"] = age(now).Milliseconds()
+	if now.Status.RunRef != nil {
+		fields["run_id"] = now.Status.RunRef.Name
+	}
 	return Success(text+stillRunning(op.Name, fields["cursor"]), nil, fields)
 }
 
@@ -223,11 +236,19 @@ func stillRunning(name string, cursor any) string {
 	return fmt.Sprintf("\n\n[Still running. Go on with operation_wait {operation_id: %q, cursor: %v}, or stop it with operation_cancel. Do not start it again.]", name, cursor)
 }
 
-// age is how long an operation has been running, by its own record.
-func (c *Calls) age(ctx context.Context, op *v1alpha1.Operation) time.Duration {
+// present is the operation as it stands now, or as it was if that cannot be read.
+func (c *Calls) present(ctx context.Context, op *v1alpha1.Operation) *v1alpha1.Operation {
 	now := &v1alpha1.Operation{}
-	if found, err := c.get(ctx, op.Name, now); err == nil && found && now.Status.StartTime != nil {
-		return time.Since(now.Status.StartTime.Time)
+	if found, err := c.get(ctx, op.Name, now); err != nil || !found {
+		return op
+	}
+	return now
+}
+
+// age is how long an operation has been running, by its own record.
+func age(op *v1alpha1.Operation) time.Duration {
+	if op.Status.StartTime != nil {
+		return time.Since(op.Status.StartTime.Time)
 	}
 	return time.Since(op.CreationTimestamp.Time)
 }

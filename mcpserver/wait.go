@@ -20,6 +20,7 @@ import (
 type waiters struct {
 	client client.WithWatch
 	log    logr.Logger
+	over   func(*v1alpha1.Operation) // is told of each operation that ends; optional
 
 	mu     sync.Mutex
 	byName map[string]map[*waiter]struct{}
@@ -129,6 +130,9 @@ func (ws *waiters) follow(ctx context.Context, rv string) (string, error) {
 		case e.Type == watch.Deleted && !op.Over():
 			ws.tell(op.Name, nil)
 		case e.Type != watch.Bookmark && op.Over():
+			if ws.over != nil && e.Type != watch.Deleted {
+				ws.over(op)
+			}
 			ws.tell(op.Name, op)
 		}
 	}

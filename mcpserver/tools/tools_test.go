@@ -326,7 +326,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		{"read", `{"workspace_id":"w","path":"p","limit":1e999999999}`, []string{"limit: 1e999999999 is too large a number"}},
 		{"read", `[]`, []string{"arguments: must be an object, got an array"}},
 		{"read", `{"a":`, []string{"arguments: not valid JSON"}},
-		{"workspace_list", `{"x":1}`, []string{"x: unknown argument, this tool takes none"}},
+		{"workspace_list", `{"x":1}`, []string{"x: unknown argument, known are cursor"}},
 		{"workspace_open", `{"title":"` + long + `"}`, []string{"title: 201 characters are above the maximum 200"}},
 		{"work_handoff", `{"workspace_id":"w","request_key":"k","reason":"done","summary":"s"}`, []string{`reason: "done" is not one of completed, needs_input, blocked, failed, cancelled`}},
 		{"edit", `{"workspace_id":"w","request_key":"k","path":"p","expected_revision":"r","edits":[]}`, []string{"edits: 0 items are below the minimum 1"}},

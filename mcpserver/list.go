@@ -1,0 +1,373 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rigbridge/rigbridge/api/v1alpha1"
+)
+
+// Bounds of one page of workspace_list. The first that is reached ends the page; a page has one thread at least.
+const (
+	maxThreads     = 100
+	maxThreadBytes = 64 << 10
+	maxRuns        = 20 // of a thread
+	// maxRecentBytes bounds the finished calls of all open workspaces together; those used last come first.
+	maxRecentBytes = 32 << 10
+)
+
+// Cache indexes that the controllers make: runs by the name of their thread, active operations by the name of
+// their workspace.
+const (
+	indexThread    = "spec.threadRef.name"
+	indexWorkspace = "spec.workspaceRef.name"
+)
+
+// listWorkspaces answers workspace_list from the cache: one pass over the threads, then the runs of those that
+// the page shows.
+func (c *Calls) listWorkspaces(ctx context.Context, tool string, raw json.RawMessage) *mcp.CallToolResult {
+	var a struct {
+		Cursor string `json:"cursor"`
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return c.internal(err, tool)
+	}
+	after, err := parseCursor(a.Cursor)
+	if err != nil {
+		return Failure(CodeInvalidArguments, "InvalidCursor", "cursor: must be a next_cursor of workspace_list. Leave it out to begin with what was used last.", nil)
+	}
+	l := &listing{calls: c, now: time.Now(), threads: map[string]*v1alpha1.Thread{}}
+	for _, step := range []func(context.Context) error{l.readThreads, l.readHandles} {
+		if err := step(ctx); err != nil {
+			return c.internal(err, tool)
+		}
+	}
+	projects, next, err := l.page(ctx, after)
+	if err != nil {
+		return c.internal(err, tool)
+	}
+	fields := map[string]any{"projects": projects, "handles": l.handles, "threads_total": len(l.order)}
+	text := fmt.Sprintf("%s, %s and %s are known.", count(l.projects, "project"), count(len(l.order), "thread"), count(len(l.handles), "open workspace"))
+	if next != "" {
+		fields["next_cursor"] = next
+		text += " More threads were used earlier: call again with cursor " + next + "."
+	}
+	return Success(text, nil, fields)
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
+}
+
+// position is a thread's place in the order of the list: the latest used first.
+type position struct {
+	used int64 // microseconds since 1970
+	name string
+}
+
+func (p position) compare(q position) int {
+	return cmp.Or(cmp.Compare(q.used, p.used), strings.Compare(p.name, q.name))
+}
+
+// cursor says where the next page begins: after p. It stays good whatever is used meanwhile.
+func (p position) cursor() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.used, 36) + "." + p.name))
+}
+
+func parseCursor(s string) (*position, error) {
+	if s == "" {
+		return nil, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		return nil, err
+	}
+	used, name, _ := strings.Cut(string(b), ".")
+	at, err := strconv.ParseInt(used, 36, 64)
+	return &position{at, name}, err
+}
+
+// listing is one call of workspace_list.
+type listing struct {
+	calls    *Calls
+	now      time.Time
+	threads  map[string]*v1alpha1.Thread
+	order    []position // of all threads, not sorted until the page is made
+	projects int
+	handles  []json.RawMessage
+	opened   map[string]time.Time // last use of the threads that have an open workspace
+}
+
+func (l *listing) readThreads(ctx context.Context) error {
+	threads := &v1alpha1.ThreadList{}
+	if err := l.calls.Cache.List(ctx, threads, client.InNamespace(v1alpha1.Namespace)); err != nil {
+		return fmt.Errorf("list threads: %w", err)
+	}
+	for i := range threads.Items {
+		l.threads[threads.Items[i].Name] = &threads.Items[i]
+	}
+	return nil
+}
+
+func lastUsed(t *v1alpha1.Thread) time.Time {
+	if t.Status.LastUsedTime != nil {
+		return t.Status.LastUsedTime.Time
+	}
+	return t.CreationTimestamp.Time
+}
+
+// page makes the page that begins after a position, and the cursor of the next one if there is more.
+func (l *listing) page(ctx context.Context, after *position) (projects []*projectView, next string, err error) {
+	known := &v1alpha1.ProjectList{}
+	if err := l.calls.Cache.List(ctx, known, client.InNamespace(v1alpha1.Namespace)); err != nil {
+		return nil, "", fmt.Errorf("list projects: %w", err)
+	}
+	l.sort()
+	l.projects = len(known.Items)
+	byName := map[string]*projectView{}
+	for i := range known.Items {
+		byName[known.Items[i].Name] = projectFields(&known.Items[i])
+	}
+	used := map[string]bool{}
+	for _, p := range l.order { // a project was used when the latest of its threads was
+		name := l.threads[p.name].Spec.ProjectRef.Name
+		if v := byName[name]; v != nil {
+			v.LastUsed, used[name] = max(v.LastUsed, p.used/1000), true
+		}
+	}
+	begin := 0
+	if after != nil {
+		begin, _ = slices.BinarySearchFunc(l.order, *after, func(p, q position) int {
+			if c := p.compare(q); c != 0 {
+				return c
+			}
+			return -1 // begin behind it
+		})
+	}
+	projects, size := []*projectView{}, 0
+	for i, p := range l.order[begin:] {
+		text, err := l.thread(ctx, p)
+		if err != nil {
+			return nil, "", err
+		}
+		if size += len(text); i > 0 && (i == maxThreads || size > maxThreadBytes) {
+			return projects, l.order[begin+i-1].cursor(), nil
+		}
+		v := byName[l.threads[p.name].Spec.ProjectRef.Name]
+		if v == nil { // removed by the user
+			continue
+		}
+		if len(v.Threads) == 0 {
+			projects = append(projects, v)
+		}
+		v.Threads = append(v.Threads, text)
+	}
+	for i := range known.Items { // the last page has those without threads
+		if name := known.Items[i].Name; !used[name] {
+			projects = append(projects, byName[name])
+		}
+	}
+	return projects, "", nil
+}
+
+func (l *listing) sort() {
+	l.order = make([]position, 0, len(l.threads))
+	for name, t := range l.threads {
+		used := lastUsed(t)
+		if at := l.opened[name]; at.After(used) {
+			used = at
+		}
+		l.order = append(l.order, position{used.UnixMicro(), name})
+	}
+	slices.SortFunc(l.order, position.compare)
+}
+
+// projectView is a project as the contract shows it.
+type projectView struct {
+	ID       string            `json:"id"`
+	Identity string            `json:"identity"`
+	Name     string            `json:"name"`
+	Root     string            `json:"root"`
+	Created  int64             `json:"createdAt"`
+	LastUsed int64             `json:"lastUsed"`
+	Desktop  bool              `json:"desktopNotifications"`
+	Threads  []json.RawMessage `json:"threads"`
+}
+
+func projectFields(p *v1alpha1.Project) *projectView {
+	created := p.CreationTimestamp.UnixMilli()
+	return &projectView{ID: p.Name, Identity: p.Spec.Identity, Name: p.Spec.DisplayName, Root: p.Spec.Root,
+		Created: created, LastUsed: created, Desktop: p.Spec.Notifications.Desktop, Threads: []json.RawMessage{}}
+}
+
+// threadView is a thread as the contract shows it, with its latest run and the last runs, the latest first.
+type threadView struct {
+	ID       string    `json:"id"`
+	Project  string    `json:"projectId"`
+	Title    string    `json:"title"`
+	Cwd      string    `json:"cwd"`
+	Created  int64     `json:"createdAt"`
+	LastUsed int64     `json:"lastUsed"`
+	Run      *runView  `json:"run"`
+	Runs     []runView `json:"runs"`
+}
+
+func (l *listing) thread(ctx context.Context, p position) (json.RawMessage, error) {
+	t := l.threads[p.name]
+	v := threadView{ID: t.Name, Project: t.Spec.ProjectRef.Name, Title: t.Spec.Title, Cwd: t.Spec.Cwd,
+		Created: t.CreationTimestamp.UnixMilli(), LastUsed: p.used / 1000, Runs: []runView{}}
+	runs := &v1alpha1.RunList{}
+	if err := l.calls.Cache.List(ctx, runs, client.InNamespace(v1alpha1.Namespace), client.MatchingFields{indexThread: t.Name}); err != nil {
+		return nil, fmt.Errorf("list the runs of thread %s: %w", t.Name, err)
+	}
+	latest := make([]*v1alpha1.Run, len(runs.Items))
+	for i := range runs.Items {
+		latest[i] = &runs.Items[i]
+	}
+	slices.SortFunc(latest, v1alpha1.CompareRuns)
+	for _, r := range latest[:min(len(latest), maxRuns)] {
+		v.Runs = append(v.Runs, runFields(r, l.handoff(ctx, r)))
+	}
+	if len(v.Runs) > 0 {
+		v.Run = &v.Runs[0]
+	}
+	return json.Marshal(v)
+}
+
+// handoff returns the handoff of a run whose own status does not show it yet: the two change together for those
+// who read them here.
+func (l *listing) handoff(ctx context.Context, r *v1alpha1.Run) *v1alpha1.Handoff {
+	if r.HandedOff() {
+		return nil
+	}
+	h := &v1alpha1.Handoff{}
+	if err := l.calls.Cache.Get(ctx, key(v1alpha1.HandoffName(r.Name)), h); err != nil {
+		return nil
+	}
+	return h
+}
+
+// handleView is an open workspace as the contract shows it.
+type handleView struct {
+	ID       string       `json:"id"`
+	Project  string       `json:"projectId"`
+	Thread   string       `json:"threadId"`
+	Cwd      string       `json:"cwd"`
+	Created  int64        `json:"createdAt"`
+	LastUsed int64        `json:"lastUsed"`
+	Active   []activeCall `json:"activeCommands"`
+	Last     *recentCall  `json:"lastCommand,omitempty"`
+	Recent   []recentCall `json:"recentCommands"`
+}
+
+type activeCall struct {
+	ID          string `json:"id"`
+	Tool        string `json:"tool"`
+	Description string `json:"description"`
+	StartedAt   int64  `json:"startedAt"`
+	ElapsedMS   int64  `json:"elapsedMs"`
+}
+
+// readHandles shows the open workspaces: busy ones first, then those used last.
+func (l *listing) readHandles(ctx context.Context) error {
+	open := &v1alpha1.WorkspaceList{}
+	if err := l.calls.Cache.List(ctx, open, client.InNamespace(v1alpha1.Namespace)); err != nil {
+		return fmt.Errorf("list workspaces: %w", err)
+	}
+	var views []*handleView
+	l.opened = map[string]time.Time{}
+	for i := range open.Items {
+		ws := &open.Items[i]
+		if !ws.DeletionTimestamp.IsZero() {
+			continue
+		}
+		v, err := l.handle(ctx, ws)
+		if err != nil {
+			return err
+		}
+		views = append(views, v)
+	}
+	slices.SortFunc(views, func(a, b *handleView) int {
+		return cmp.Or(cmp.Compare(min(1, len(b.Active)), min(1, len(a.Active))), cmp.Compare(b.LastUsed, a.LastUsed), strings.Compare(a.ID, b.ID))
+	})
+	l.handles = make([]json.RawMessage, 0, len(views))
+	room := maxRecentBytes
+	for _, v := range views {
+		b, err := encodeHandle(v, &room)
+		if err != nil {
+			return err
+		}
+		l.handles = append(l.handles, b)
+	}
+	return nil
+}
+
+// encodeHandle leaves out the older of the finished calls when there is no room for all.
+func encodeHandle(v *handleView, room *int) (json.RawMessage, error) {
+	for i := range v.Recent {
+		b, err := json.Marshal(v.Recent[i])
+		if err != nil {
+			return nil, fmt.Errorf("encode a finished call: %w", err)
+		}
+		if *room -= len(b); *room < 0 {
+			v.Recent = v.Recent[:i]
+			break
+		}
+	}
+	return json.Marshal(v)
+}
+
+func (l *listing) handle(ctx context.Context, ws *v1alpha1.Workspace) (*handleView, error) {
+	v := &handleView{ID: ws.Name, Thread: ws.Spec.ThreadRef.Name, Cwd: ws.Spec.Cwd, Created: ws.CreationTimestamp.UnixMilli(),
+		Active: []activeCall{}, Recent: []recentCall{}}
+	used := ws.CreationTimestamp.Time
+	if at := ws.Status.LastUsedTime; at != nil {
+		used = at.Time
+	}
+	recents, at := l.calls.recent.finished(ws.Name)
+	if at.After(used) {
+		used = at
+	}
+	if t := l.threads[v.Thread]; t != nil {
+		v.Project = t.Spec.ProjectRef.Name
+	}
+	v.LastUsed, l.opened[v.Thread] = used.UnixMilli(), used
+	if len(recents) > 0 {
+		v.Recent, v.Last = recents, &recents[0]
+	}
+	ops := &v1alpha1.OperationList{}
+	if err := l.calls.Cache.List(ctx, ops, client.InNamespace(v1alpha1.Namespace), client.MatchingFields{indexWorkspace: ws.Name}); err != nil {
+		return nil, fmt.Errorf("list the calls of workspace %s: %w", ws.Name, err)
+	}
+	for i := range ops.Items {
+		if op := &ops.Items[i]; !op.Over() && !op.Spec.Tool.ManagesWork() {
+			v.Active = append(v.Active, l.active(op))
+		}
+	}
+	slices.SortFunc(v.Active, func(a, b activeCall) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
+	return v, nil
+}
+
+// active shows a call under way. After a restart nobody knows any more what it is about.
+func (l *listing) active(op *v1alpha1.Operation) activeCall {
+	a := activeCall{ID: op.Name, Tool: string(op.Spec.Tool), Description: string(op.Spec.Tool)}
+	begun := l.now.Add(-age(op))
+	if call, ok := l.calls.recent.about(op.Name); ok {
+		a.Description, begun = call.description, call.at
+	}
+	a.StartedAt, a.ElapsedMS = begun.UnixMilli(), max(0, l.now.Sub(begun).Milliseconds())
+	return a
+}

@@ -1,0 +1,177 @@
+package mcpserver
+
+import (
+	"context"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rigbridge/rigbridge/api/v1alpha1"
+)
+
+// free says whether the receipt of a call that had no effect leaves its key to the next one. A refused call that
+// begins or hands off a run stores nothing, so its key is free for any call; a call that a crash kept from
+// starting may be made again as it was.
+func (k *claim) free(op *v1alpha1.Operation) bool {
+	switch {
+	case !op.Over():
+		return false
+	case op.Spec.Tool.ManagesWork():
+		return op.Status.Code != ""
+	}
+	return op.Succeeded().Reason == v1alpha1.ReasonNotStarted && op.Spec.ArgumentsDigest == k.digest
+}
+
+// managed answers run_start or work_handoff from its operation, which is over, and from what that has made. The
+// answer is the same for every repetition, after a restart too: it shows the run as it began and the handoff as
+// it was made.
+func (k *claim) managed(ctx context.Context, op *v1alpha1.Operation, replayed bool) *mcp.CallToolResult {
+	c := k.calls
+	ctx = context.WithoutCancel(ctx)
+	if cond := op.Succeeded(); op.Status.Code != "" {
+		if err := k.clear(ctx, op); err != nil { // the next use of the key clears it
+			c.Log.V(1).Info("A refused call could not be removed", "operation", op.Name, "err", err.Error())
+		}
+		return Failure(op.Status.Code, cond.Reason, cond.Message, k.fields(map[string]any{"effects_may_have_occurred": false}))
+	}
+	if err := c.Durable(ctx, op.ResourceVersion); err != nil {
+		return c.internal(err, string(k.tool))
+	}
+	fields, err := c.made(ctx, op)
+	if err != nil {
+		return c.internal(err, string(k.tool))
+	}
+	fields["workspace_id"] = k.Workspace
+	text := "The run has started. It ends with work_handoff."
+	if k.tool == v1alpha1.ToolWorkHandoff {
+		text = "It is the user's turn now: your summary was passed on. This does not prove that they have seen it. Go on to your final reply."
+	}
+	if replayed {
+		fields["replayed"] = true
+		text = "This call was made before and was not made again; this is its first answer. " + text
+	}
+	return Success(text, nil, fields)
+}
+
+// made reads what an operation has made.
+func (c *Calls) made(ctx context.Context, op *v1alpha1.Operation) (map[string]any, error) {
+	fields := map[string]any{}
+	project := ""
+	if ref := op.Spec.ThreadRef; ref != nil {
+		fields["thread_id"] = ref.Name
+		thread := &v1alpha1.Thread{}
+		found, err := c.get(ctx, ref.Name, thread)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			project = thread.Spec.ProjectRef.Name
+			fields["project_id"] = project
+		}
+	}
+	run := &v1alpha1.Run{}
+	if ref := op.Status.RunRef; ref != nil {
+		fields["run_id"] = ref.Name
+		if err := c.existing(ctx, ref.Name, run); err != nil {
+			return nil, err
+		}
+	}
+	if ref := op.Status.HandoffRef; ref != nil {
+		h := &v1alpha1.Handoff{}
+		fields["handoff_id"] = ref.Name
+		if err := c.existing(ctx, ref.Name, h); err != nil {
+			return nil, err
+		}
+		fields["handoff"] = handoffFields(h, run, project)
+		return fields, nil
+	}
+	if run.UID == "" {
+		return fields, nil
+	}
+	r := runFields(run, nil)
+	r.Status, r.CompletedAt, r.Summary = "working", nil, nil
+	fields["run"] = r
+	return fields, nil
+}
+
+// existing reads an object; of one that the user has removed since the name is left.
+func (c *Calls) existing(ctx context.Context, name string, obj client.Object) error {
+	err := c.Client.Get(ctx, key(name), obj)
+	if apierrors.IsNotFound(err) {
+		obj.SetName(name)
+		return nil
+	}
+	return err
+}
+
+// runView is a run as the contract shows it; times are milliseconds since 1970.
+type runView struct {
+	ID          string  `json:"id"`
+	Thread      string  `json:"threadId"`
+	Title       string  `json:"title"`
+	Status      string  `json:"status"`
+	StartedAt   int64   `json:"startedAt"`
+	CompletedAt *int64  `json:"completedAt"`
+	Summary     *string `json:"summary"`
+}
+
+// runFields shows a run. h is its handoff if that may be ahead of the run's own status.
+func runFields(r *v1alpha1.Run, h *v1alpha1.Handoff) runView {
+	v := runView{ID: r.Name, Thread: r.Spec.ThreadRef.Name, Title: r.Spec.Title, Status: "working", StartedAt: r.Began().UnixMilli()}
+	switch {
+	case r.HandedOff():
+		v.Status, v.Summary = snake(string(r.Status.Phase)), &r.Status.Summary
+		v.CompletedAt = millis(r.Status.CompletionTime)
+	case h != nil:
+		at := h.CreationTimestamp.UnixMilli()
+		v.Status, v.Summary, v.CompletedAt = snake(string(h.Spec.Reason)), &h.Spec.Summary, &at
+	case !r.Working():
+		v.Status = "interrupted"
+	}
+	return v
+}
+
+func millis(t *metav1.MicroTime) *int64 {
+	if t == nil {
+		return nil
+	}
+	ms := t.UnixMilli()
+	return &ms
+}
+
+// handoffFields shows a handoff as it was made. The run knows the time more exactly than the handoff's own
+// metadata, which counts in seconds.
+func handoffFields(h *v1alpha1.Handoff, run *v1alpha1.Run, project string) map[string]any {
+	created := h.CreationTimestamp.UnixMilli()
+	if at := millis(run.Status.CompletionTime); at != nil {
+		created = *at
+	}
+	delivery := "disabled"
+	if phase := h.Status.Delivery.Phase; phase != "" {
+		delivery = snake(string(phase))
+	}
+	fields := map[string]any{
+		"id": h.Name, "projectId": project, "threadId": h.Spec.ThreadRef.Name, "runId": h.Spec.RunRef.Name,
+		"reason": snake(string(h.Spec.Reason)), "summary": h.Spec.Summary, "createdAt": created, "readAt": nil,
+		"desktopDelivery": delivery, "deliveryError": nil,
+	}
+	if h.Status.Delivery.Error != "" {
+		fields["deliveryError"] = h.Status.Delivery.Error
+	}
+	return fields
+}
+
+// snake turns a PascalCase name of the API into the contract's form.
+func snake(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		if i > 0 && 'A' <= r && r <= 'Z' {
+			b.WriteByte('_')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToLower(b.String())
+}
