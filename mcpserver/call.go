@@ -248,10 +248,12 @@ func (k *claim) claim(ctx context.Context, name string) (op *v1alpha1.Operation,
 	}
 	op = k.operation(name, ref)
 	failpoint.Hit(failpoint.BeforeClaim)
+	undo := c.recent.begin(op, k.raw, time.Now())
 	if err = c.Client.Create(ctx, op); err == nil {
 		failpoint.Hit(failpoint.Claimed)
 		return op, true, nil
 	}
+	undo()
 	c.Exchange.DropArguments(ref)
 	if !apierrors.IsAlreadyExists(err) {
 		return nil, false, c.internal(err, string(k.tool))
