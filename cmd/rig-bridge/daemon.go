@@ -338,8 +338,10 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 	accept := []net.Listener{server.BothWays(d.listeners[0], certificate), d.listeners[1]}
 	for i, l := range accept {
+		open, end := context.WithCancel(ctx) // of each request: a watch would otherwise outlast the wait of Shutdown
 		srv := &http.Server{Handler: d.activity.watched(handlers[i]), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-			ErrorLog: quietLog(d.log)}
+			ErrorLog: quietLog(d.log), BaseContext: func(net.Listener) context.Context { return open }}
+		srv.RegisterOnShutdown(end)
 		d.servers = append(d.servers, srv)
 		go func() {
 			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
