@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/rigbridge/rigbridge/api/failpoint"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
@@ -40,6 +41,7 @@ func (k *claim) managed(ctx context.Context, op *v1alpha1.Operation, replayed bo
 	if err := c.Durable(ctx, op.ResourceVersion); err != nil {
 		return c.internal(err, string(k.tool))
 	}
+	failpoint.Hit(failpoint.BeforeAnswer)
 	fields, err := c.made(ctx, op)
 	if err != nil {
 		return c.internal(err, string(k.tool))

@@ -23,6 +23,9 @@ const (
 	Renamed        = "renamed"         // files: the target is replaced, the folder not on the disk
 	CommandStarted = "command-started" // commands: the shell runs
 	CommandEnded   = "command-ended"   // commands: its outcome is known
+	RunMade        = "run-made"        // run_start: the run exists and is not working yet
+	HandoffMade    = "handoff-made"    // work_handoff: the handoff exists, its run goes on
+	RunFinished    = "run-finished"    // work_handoff: the run is finished
 	BeforeTerminal = "before-terminal" // the outcome is not recorded
 	Terminal       = "terminal"        // the outcome is recorded, perhaps not on the disk
 	BeforeAnswer   = "before-answer"   // the outcome is on the disk, nobody was told

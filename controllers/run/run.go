@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/rigbridge/rigbridge/api/failpoint"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
@@ -110,6 +111,7 @@ func (r *Reconciler) Start(ctx context.Context, want *v1alpha1.Run, admit func()
 	if l.latest.HandedOff() {
 		return nil
 	}
+	failpoint.Hit(failpoint.RunMade)
 	l.own = true
 	return r.work(ctx, l)
 }
@@ -155,9 +157,11 @@ func (r *Reconciler) HandOff(ctx context.Context, want *v1alpha1.Handoff, spare 
 	if err != nil {
 		return fmt.Errorf("make handoff %s: %w", want.Name, err)
 	}
+	failpoint.Hit(failpoint.HandoffMade)
 	if err := r.finish(ctx, l, want); err != nil {
 		return err
 	}
+	failpoint.Hit(failpoint.RunFinished)
 	if want.Annotations[v1alpha1.AnnotationOperation] != asker {
 		return &Refusal{v1alpha1.ReasonRunFinished, fmt.Sprintf("The run %s was handed off by another call. The next call or run_start begins a new run.", run)}
 	}
