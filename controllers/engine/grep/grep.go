@@ -29,7 +29,7 @@ const (
 	// batch is the number of files searched as one piece of work.
 	batch = 32
 	// pseudoSize bounds what is read of one file of a pseudo file system, bytes: such files may never end.
-	pseudoSize = 1 << 20
+	pseudoSize = 16 << 20
 	// secondLook bounds the search among ignored files.
 	secondLook = time.Second
 	// maxHidden bounds the ignored entries that are remembered for it.

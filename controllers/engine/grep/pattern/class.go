@@ -75,19 +75,17 @@ func (t *translator) fold(s set) set {
 
 // classItem reads a nested class, a named class, an escape, a range or a character.
 func (t *translator) classItem() (set, error) {
-	if strings.HasPrefix(t.rest, "[:") {
-		if end := strings.Index(t.rest, ":]"); end > 0 {
-			name := t.take(end + 2)[2:end]
-			name, negate := strings.CutPrefix(name, "^")
-			s, ok := posix[name]
-			if !ok {
-				return nil, fmt.Errorf("unknown class [:%s:]", name)
-			}
-			if negate {
-				s = s.negate()
-			}
-			return s, nil
+	if name, ok := posixName(t.rest); ok {
+		t.take(len("[:") + len(name) + len(":]"))
+		name, negate := strings.CutPrefix(name, "^")
+		s, ok := posix[name]
+		if !ok {
+			return nil, fmt.Errorf("unknown class [:%s:]", name)
 		}
+		if negate {
+			s = s.negate()
+		}
+		return s, nil
 	}
 	if t.rest[0] == '[' {
 		return t.class()
@@ -108,6 +106,17 @@ func (t *translator) classItem() (set, error) {
 		return nil, errors.New("a range in a character class must go from a smaller to a larger character")
 	}
 	return set{{lo, hi}}, nil
+}
+
+// posixName finds the name, with a ^ in front perhaps, if s begins like [:name:].
+func posixName(s string) (string, bool) {
+	rest, ok := strings.CutPrefix(s, "[:")
+	if !ok {
+		return "", false
+	}
+	name, _, ok := strings.Cut(rest, ":]")
+	letters := strings.TrimPrefix(name, "^")
+	return name, ok && letters != "" && strings.Trim(letters, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // classChar reads one character, or a set by escape with single -1.

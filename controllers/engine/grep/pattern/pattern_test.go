@@ -65,6 +65,8 @@ func TestLineMatches(t *testing.T) {
 		{pattern: `^[\w--\d]+$`, line: "abc1"},
 		{pattern: `[[:alpha:]]`, line: "é"},
 		{pattern: `[[:^alpha:]]`, line: "é", want: true},
+		{pattern: `[[:]x]`, line: "]", want: false},
+		{pattern: `[[:]x]`, line: ":", want: true},
 		{pattern: `[]a]`, line: "]", want: true},
 		{pattern: `[a-]`, line: "-", want: true},
 		{pattern: `[\]]`, line: "]", want: true},
@@ -247,7 +249,7 @@ func TestManyStates(t *testing.T) {
 }
 
 func FuzzCompile(f *testing.F) {
-	for _, p := range []string{`a`, `[a-z&&[^b]]`, `(?i)\p{L}+`, `\x{41}`, `(?P<n>x){2,3}`, `[[:alpha:]-]`, `(?-u:\w)`, `[^]`, `(?`, `\`} {
+	for _, p := range []string{`a`, `[a-z&&[^b]]`, `(?i)\p{L}+`, `\x{41}`, `(?P<n>x){2,3}`, `[[:alpha:]-]`, `(?-u:\w)`, `[^]`, `(?`, `\`, `[a[:]]`, `[[:x[:]]`} {
 		f.Add(p, "some text\nabc\xff\r\n")
 	}
 	f.Fuzz(func(t *testing.T, p, text string) {
