@@ -58,5 +58,7 @@ func (l *dirLock) release() error {
 		return nil
 	}
 	err := os.Remove(filepath.Join(l.dir.Name(), pidFile))
-	return errors.Join(err, l.dir.Close())
+	// Closing alone would leave the lock with a child that was forked but has
+	// not reached its exec yet.
+	return errors.Join(err, unix.Flock(int(l.dir.Fd()), unix.LOCK_UN), l.dir.Close())
 }

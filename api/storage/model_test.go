@@ -43,7 +43,9 @@ var modelNames = []string{"a", "b", "c", "d1", "d2", "v1", "v2", "v3"}
 
 func (m *model) open(t *rapid.T) {
 	db, err := Open(Options{Dir: m.dir, HistoryEvents: 4, Sync: func(*os.File) error { return nil }})
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
 	cfg := podConfig()
 	cfg.Volatile = volatileByName
 	st, err := db.newStore(cfg)

@@ -432,3 +432,33 @@ func TestRevisionsOfALostTailAreNotTrusted(t *testing.T) {
 	err = st.GetList(t.Context(), "/pods/", exactly(rev), &example.PodList{})
 	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
 }
+
+// FuzzScanLog: whatever a log holds, scanning ends within it, and what it calls
+// readable is found readable again.
+func FuzzScanLog(f *testing.F) {
+	db, err := Open(Options{Dir: f.TempDir()})
+	require.NoError(f, err)
+	create(f, openStore(f, db), "a")
+	create(f, openStore(f, db), "b")
+	content, err := os.ReadFile(newestFile(f, db.opts.Dir, ".mem"))
+	require.NoError(f, err)
+	require.NoError(f, db.Close())
+	content = append(bytes.TrimRight(content, "\x00"), make([]byte, 30)...)
+	_, cause := scanLog(content)
+	require.NoError(f, cause)
+	f.Add(content)
+	f.Add(content[:len(content)-40])
+	f.Add(content[:logHeaderSize])
+	f.Add([]byte{})
+	f.Add(append(make([]byte, logHeaderSize), bytes.Repeat([]byte{0xff}, 60)...))
+	f.Fuzz(func(t *testing.T, log []byte) {
+		end, cause := scanLog(log)
+		require.LessOrEqual(t, end, len(log))
+		if cause != nil && end < logHeaderSize {
+			return
+		}
+		again, cause := scanLog(log[:end])
+		require.NoError(t, cause)
+		require.Equal(t, end, again)
+	})
+}

@@ -71,13 +71,13 @@ func (st *store) EnableResourceSizeEstimation(keys storage.KeysFunc) error {
 func (s *stream) totals() totals {
 	s.stats.mu.Lock()
 	defer s.stats.mu.Unlock()
-	if !s.stats.counted {
+	for !s.stats.counted {
 		s.mu.Lock()
 		rev, since := s.db.rev.Load(), s.changed
 		s.mu.Unlock()
 		there := s.db.count(s.prefix, rev)
 		s.stats.base = totals{there.objects - since.objects, there.bytes - since.bytes}
-		s.stats.counted = true
+		s.stats.counted = rev >= s.floor() // else a compaction overtook the count
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,7 @@ type store struct {
 var _ storage.Interface = (*store)(nil)
 
 // Store returns the storage of one resource. Stores with the same prefix share
-// their objects and events.
+// their objects and events, and must agree on codec and types.
 func (db *DB) Store(c StoreConfig) (storage.Interface, error) {
 	st, err := db.newStore(c)
 	if err != nil {
@@ -57,8 +57,11 @@ func (db *DB) newStore(c StoreConfig) (*store, error) {
 	defer db.streamsMu.Unlock()
 	s, ok := db.streams[c.ResourcePrefix]
 	if !ok {
-		s = newStream(db, c.ResourcePrefix, c.Volatile != nil)
+		s = newStream(db, c.ResourcePrefix)
 		db.streams[c.ResourcePrefix] = s
+	}
+	if c.Volatile != nil {
+		s.memory.Store(true)
 	}
 	return &store{db: db, cfg: c, stream: s, stats: &s.stats, transform: c.Transformer}, nil
 }

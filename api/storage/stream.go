@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -66,7 +67,7 @@ type stream struct {
 	prefix string
 	stats  statistics
 	// memory says that the resource may have volatile objects.
-	memory bool
+	memory atomic.Bool
 
 	mu       sync.Mutex
 	ring     []*event // ring[(first+i)%len] for i < size, oldest first
@@ -79,9 +80,9 @@ type stream struct {
 	changed  totals // by all events so far
 }
 
-func newStream(db *DB, prefix string, memory bool) *stream {
+func newStream(db *DB, prefix string) *stream {
 	return &stream{
-		db: db, prefix: prefix, memory: memory,
+		db: db, prefix: prefix,
 		ring:     make([]*event, db.opts.HistoryEvents),
 		evicted:  db.rev.Load(),
 		latest:   map[string]*event{},
@@ -142,7 +143,7 @@ func (s *stream) recent(key string) *event {
 // floor is the oldest revision from which the stream can be told completely.
 func (s *stream) floor() uint64 {
 	floor := s.db.diskFloor.Load()
-	if s.memory || s.db.disk == nil {
+	if s.memory.Load() || s.db.disk == nil {
 		floor = max(floor, s.db.memoryFloor.Load())
 	}
 	return floor
