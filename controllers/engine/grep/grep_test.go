@@ -187,7 +187,7 @@ func TestGlobSpellings(t *testing.T) {
 // TestLargeFile: memory does not grow with the file, nor with the length of a line.
 func TestLargeFile(t *testing.T) {
 	env := tree(t, nil)
-	const size = 256 << 20
+	const size = 96 << 20
 	for _, name := range []string{"lines", "line"} {
 		f, err := os.Create(filepath.Join(env.Cwd, name))
 		if err != nil {
@@ -349,4 +349,49 @@ func ripgrep(t *rapid.T, rg, root string, a grep.Args) string {
 		return "No matches found"
 	}
 	return strings.Join(rows, "\n")
+}
+
+// TestGlobAgainstRipgrep compares which files a glob selects with the real program, where there is one.
+func TestGlobAgainstRipgrep(t *testing.T) {
+	rg, err := exec.LookPath("rg")
+	if err != nil {
+		t.Log("rg is not on PATH: nothing to compare with")
+		return
+	}
+	part := rapid.SampledFrom([]string{"a", "b", "c.x", "*.x", "a*", "?", "[ab]", "[!a]", "*", "**", "{a,b}", "c.{x,y}", "B", `\a`})
+	name := rapid.SampledFrom([]string{"a", "b", "B", "ab", "c.x", "c.y", ".h", "d.x"})
+	base := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		root, err := os.MkdirTemp(base, "zz")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer os.RemoveAll(root)
+		for _, parts := range rapid.SliceOfN(rapid.SliceOfN(name, 1, 4), 1, 15).Draw(rt, "paths") {
+			path := filepath.Join(append([]string{root}, parts...)...)
+			if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
+				_ = os.WriteFile(path, []byte("x\n"), 0o644) // a directory of that name may be there already
+			}
+		}
+		glob := rapid.SampledFrom([]string{"", "", "!", "/", "!/", "**/"}).Draw(rt, "front") +
+			strings.Join(rapid.SliceOfN(part, 1, 3).Draw(rt, "glob"), "/") + rapid.SampledFrom([]string{"", "", "/", "/**"}).Draw(rt, "back")
+		cmd := exec.Command(rg, "--hidden", "--sort", "path", "--line-number", "--color", "never", "--glob", glob, "--", "x", ".")
+		cmd.Dir = root
+		out, err := cmd.Output()
+		if err != nil && !strings.Contains(err.Error(), "exit status 1") {
+			rt.Fatalf("%q: %v", glob, err)
+		}
+		want := "No matches found"
+		if len(out) > 0 {
+			want = strings.TrimPrefix(strings.ReplaceAll("\n"+strings.TrimSuffix(string(out), "\n"), "\n./", "\n"), "\n")
+		}
+		env := engine.Env{Cwd: root, Home: base, ConfigHome: filepath.Join(base, "none")}
+		res, err := grep.Run(context.Background(), env, grep.Args{Pattern: "x", Glob: glob, Limit: 1000})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if got := strings.ReplaceAll(res.Text, ":1: x", ":1:x"); got != want {
+			rt.Fatalf("glob %q: %q, want %q", glob, got, want)
+		}
+	})
 }

