@@ -1,0 +1,19 @@
+// Package crash proves that a mutating call happens once or is known not to have happened, whoever dies in
+// between. It has tests only; they run a daemon that is built with the tag failpoints (see api/failpoint).
+//
+//	failpoint_test.go   the daemon dies at each step of each tool; the table of outcomes is printed
+//	kills_test.go       random kills under the load of 16 clients
+//	answers_test.go     answers that get lost; clients that write to one file
+//	cases_test.go       reported faults of other tools, by the letters of the bug log: A, D, E, F, N
+//	disk_test.go        a full disk below the state directory (needs root, for a mount of its own)
+//	model_test.go       random calls, cancels, closes and kills against a model of the contract
+//
+// What is asserted is the world: lines of a file that commands append to, renames that the kernel reported for
+// the folder, contents. An effect that was answered is there once, one that was not is there at most once.
+//
+// Lengths follow CI: with -short the tests are brief, without it they are a little longer, and with
+// RIG_BRIDGE_CRASH=full they are as long as the promise says (300 kills, 200 sequences).
+//
+// Power loss is tested where the files are: api/storage (powerloss_test.go) for the store, cmd/rig-bridge for
+// the daemon.
+package crash
