@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // The test binary runs itself as the process that is killed or holds the lock.
@@ -160,5 +161,21 @@ func TestLockHeldByAnotherProcess(t *testing.T) {
 	require.NoError(t, err, "the lock outlived its holder")
 	_, err = Open(Options{Dir: dir})
 	require.ErrorAs(t, err, &locked, "twice in one process")
+	require.NoError(t, db.Close())
+}
+
+// TestForkedChildDoesNotKeepTheLock: between fork and exec a child has all
+// descriptors of its parent, here stood in for by a duplicate.
+func TestForkedChildDoesNotKeepTheLock(t *testing.T) {
+	t.Parallel()
+	o := Options{Dir: t.TempDir()}
+	db, err := Open(o)
+	require.NoError(t, err)
+	copied, err := unix.Dup(int(db.lock.dir.Fd()))
+	require.NoError(t, err)
+	defer unix.Close(copied)
+	require.NoError(t, db.Close())
+	db, err = Open(o)
+	require.NoError(t, err)
 	require.NoError(t, db.Close())
 }
