@@ -137,9 +137,6 @@ func (s *Segment) Literal() (string, bool) {
 	return s.text, s.shape == shapeLiteral && !s.dialect.Fold
 }
 
-// IsLiteral says that the segment has no wildcard; it may still ignore case.
-func (s *Segment) IsLiteral() bool { return s.shape == shapeLiteral }
-
 // Match says whether the whole name matches.
 func (s *Segment) Match(name string) bool {
 	if len(name) < s.minLen {
