@@ -71,8 +71,8 @@ type daemon struct {
 }
 
 // start brings the daemon up. What it started before a failure it ends again.
-func start(s *settings, log logr.Logger) (d *daemon, err error) {
-	d = &daemon{settings: s, log: log, failed: make(chan error, 4), exchange: exchange.New(), runner: runner.New(), managed: make(chan struct{})}
+func start(s *settings, log logr.Logger) (_ *daemon, err error) {
+	d := &daemon{settings: s, log: log, failed: make(chan error, 4), exchange: exchange.New(), runner: runner.New(), managed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.cancel = cancel
 	defer func() {
