@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -33,9 +34,16 @@ type follower struct {
 	client  rest.Interface
 	fields  string
 	show    printers.ResourcePrinter
+	align   flusher // keeps the widths of columns over events; nil for what is no table
 
 	resource string                       // the resourceVersion from which to go on
 	seen     map[types.UID]runtime.Object // what was last printed of each object
+}
+
+// flusher is a writer that holds lines back until it knows how wide their columns are.
+type flusher interface {
+	io.Writer
+	Flush() error
 }
 
 // follow prints a list and then each change, until the process is ended.
@@ -98,6 +106,7 @@ func (g *get) newFollower(args []string) (*follower, error) {
 	}
 	if g.table() {
 		f.show = g.tablePrinter(f.mapping.GroupVersionKind.GroupKind(), false, g.all)
+		f.align = printers.GetNewTabWriter(g.streams.Out)
 		return f, nil
 	}
 	f.show, err = g.printer()
@@ -291,7 +300,13 @@ func (f *follower) print(kind watch.EventType, obj runtime.Object) error {
 	if f.outputWatchEvents {
 		obj = &metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Object: obj}}
 	}
-	return f.show.PrintObj(obj, f.streams.Out)
+	if f.align == nil {
+		return f.show.PrintObj(obj, f.streams.Out)
+	}
+	if err := f.show.PrintObj(obj, f.align); err != nil {
+		return err
+	}
+	return f.align.Flush()
 }
 
 // statusOf makes sense of an error event whatever it was decoded into.

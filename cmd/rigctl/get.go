@@ -54,6 +54,17 @@ func getCommand(conn *connection) *cobra.Command {
 	return c
 }
 
+// watchCommand is get --watch under a name of its own.
+func watchCommand(conn *connection) *cobra.Command {
+	c := getCommand(conn)
+	c.Use, c.Short = "watch (TYPE [NAME] | TYPE/NAME)", "Print objects and then each change of them, over restarts of the daemon"
+	c.Example = "  rigctl watch op --field-selector status.active=true"
+	if err := c.Flags().Set("watch", "true"); err != nil {
+		panic(err) // the flag is defined by getCommand
+	}
+	return c
+}
+
 func (g *get) run(ctx context.Context, args []string) error {
 	if g.watch || g.watchOnly {
 		return g.follow(ctx, args)

@@ -29,7 +29,11 @@ func command(streams genericiooptions.IOStreams) *cobra.Command {
 	c.SetOut(streams.Out)
 	c.SetErr(streams.ErrOut)
 	conn.flags(c)
-	c.AddCommand(getCommand(conn), kubeconfigCommand(conn), versionCommand(conn))
+	c.AddCommand(
+		getCommand(conn), watchCommand(conn), describeCommand(conn), waitCommand(conn), deleteCommand(conn),
+		cancelCommand(conn), closeCommand(conn), ackCommand(conn), pruneCommand(conn),
+		statusCommand(conn), kubeconfigCommand(conn), versionCommand(conn),
+	)
 	return c
 }
 
