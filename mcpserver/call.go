@@ -224,7 +224,9 @@ func (k *claim) answer(ctx context.Context) *mcp.CallToolResult {
 		case !claimed && op.Over():
 			return k.replay(ctx, op)
 		}
-		return k.wait(ctx, w, op)
+		if res := k.wait(ctx, w, op, claimed); res != nil {
+			return res
+		}
 	}
 }
 
@@ -289,8 +291,10 @@ func (k *claim) operation(name, ref string) *v1alpha1.Operation {
 	return op
 }
 
-// wait waits for an operation that is not over: this call's, or the original of which this call is a repetition.
-func (k *claim) wait(ctx context.Context, w *waiter, op *v1alpha1.Operation) *mcp.CallToolResult {
+// wait waits for an operation that is not over: this call's, or the original of which this call is a repetition. It
+// returns nil if that original is one that an earlier life of the daemon left, and turns out not to have started:
+// then this call can be made.
+func (k *claim) wait(ctx context.Context, w *waiter, op *v1alpha1.Operation, claimed bool) *mcp.CallToolResult {
 	c := k.calls
 	bounded, stop := k.budget(ctx)
 	defer stop()
@@ -312,6 +316,9 @@ func (k *claim) wait(ctx context.Context, w *waiter, op *v1alpha1.Operation) *mc
 	if done == nil {
 		return Failure(v1alpha1.CodeCommandCancelled, v1alpha1.ReasonCancelled, "The operation was deleted by the user while it ran.",
 			k.fields(map[string]any{"effects_may_have_occurred": true}))
+	}
+	if !claimed && done.Succeeded().Reason == v1alpha1.ReasonNotStarted && ctx.Err() == nil {
+		return nil
 	}
 	if k.tool.ManagesWork() {
 		return k.managed(ctx, done, false)

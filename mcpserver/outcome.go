@@ -113,7 +113,7 @@ func (k *claim) replay(ctx context.Context, op *v1alpha1.Operation) *mcp.CallToo
 	text := "This call was made before and is not made again. " + cond.Message + " Its output is no longer kept; the receipt has the rest."
 	code := v1alpha1.CodeRecordedOutcome
 	if op.Status.Phase == v1alpha1.OperationUncertain {
-		code, text = v1alpha1.CodeOutcomeUncertain, uncertain(op)
+		code, text = v1alpha1.CodeOutcomeUncertain, cond.Message // says what to inspect
 	}
 	fields := k.fields(receipt(op))
 	fields["replayed"] = true
@@ -126,22 +126,6 @@ func (k *claim) replay(ctx context.Context, op *v1alpha1.Operation) *mcp.CallToo
 	}
 	fields["original_code"] = op.Status.Code
 	return Failure(code, cond.Reason, text, fields)
-}
-
-func uncertain(op *v1alpha1.Operation) string {
-	var b strings.Builder
-	b.WriteString("Rig Bridge was interrupted while this call may have been under way; it was not made again. Inspect ")
-	switch {
-	case op.Status.Attempt != nil && op.Status.Attempt.Path != "":
-		b.WriteString(op.Status.Attempt.Path)
-	default:
-		b.WriteString("what it may have changed in " + op.Status.Cwd)
-	}
-	b.WriteString(" before you do anything like it under a new request_key.")
-	if len(op.Status.Leftovers) > 0 {
-		fmt.Fprintf(&b, " %d of its processes were still running.", len(op.Status.Leftovers))
-	}
-	return b.String()
 }
 
 // receipt is all that is recorded of an operation.

@@ -280,6 +280,7 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 	}
 	switch tool := s.op.Spec.Tool; {
 	case tool.ManagesWork(): // answered from its objects
+	case o.reason == v1alpha1.ReasonOutcomeUncertain: // answered from its receipt, which says what to inspect
 	case tool.Keyed():
 		r.Exchange.PutReplay(uid, o.answer)
 	default:

@@ -54,19 +54,16 @@ func recoverChange(a *v1alpha1.OperationAttempt, verdict replace.Verdict) *outco
 func recoverCommand(op *v1alpha1.Operation) *outcome {
 	text := "Rig Bridge was interrupted while the command may have been running; it is not run again. Inspect what it may have changed in " +
 		clip(op.Status.Cwd) + " before you run anything like it under a new request_key."
+	var left []process.Info
+	if p := op.Status.Attempt.Process; p != nil {
+		var alive bool
+		if left, alive = process.Group(int(p.PID), p.StartTime); alive {
+			text += fmt.Sprintf(" After the restart %d of its processes were still running, in process group %d.", len(left), p.PID)
+		} else {
+			text += fmt.Sprintf(" After the restart its process group %d had ended.", p.PID)
+		}
+	}
 	o := refused(v1alpha1.ReasonOutcomeUncertain, text)
-	o.effects = true
-	p := op.Status.Attempt.Process
-	if p == nil {
-		return o
-	}
-	left, alive := process.Group(int(p.PID), p.StartTime)
-	if !alive {
-		o.answer.Text += fmt.Sprintf(" Its process group %d has ended.", p.PID)
-		return o
-	}
-	o.leftovers = processes(left)
-	o.answer.Text += fmt.Sprintf(" Its process group %d still runs.", p.PID)
-	o.message = o.answer.Text
+	o.effects, o.leftovers = true, processes(left)
 	return o
 }
