@@ -225,6 +225,7 @@ func (o *opening) awaitReady(ctx context.Context) (*outcome, error) {
 	}
 	c := apimeta.FindStatusCondition(o.workspace.Status.Conditions, v1alpha1.ConditionReady)
 	if c != nil && c.Status == metav1.ConditionTrue {
+		o.r.Used(o.workspace.Name)
 		return nil, nil
 	}
 	if c != nil && c.Reason == v1alpha1.ReasonWorkspaceLimit {

@@ -29,9 +29,7 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) error {
 		return r.settle(ctx, s, refused(v1alpha1.ReasonWorkspaceExpired,
 			"The workspace is closed or unknown. Open it again with workspace_open; nothing was done."))
 	}
-	if r.Used != nil {
-		r.Used(ws.Name)
-	}
+	r.Used(ws.Name)
 	if s.op.Spec.Tool.ManagesWork() {
 		return r.manage(ctx, s, ws.Spec.Cwd)
 	}
@@ -41,13 +39,16 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) error {
 			"The arguments of this call are gone, by a restart of Rig Bridge; nothing was done. Call again with the same request_key."))
 	}
 	run, err := r.Runs.Begin(ctx, s.op.Namespace, ws.Spec.ThreadRef.Name)
+	if apierrors.IsServiceUnavailable(err) && !s.op.Spec.Tool.Keyed() {
+		run, err = "", nil // on a full disk a run cannot begin; reading goes on without
+	}
 	if err != nil {
 		return fmt.Errorf("begin a run: %w", err)
 	}
 	env := r.Env
 	env.Cwd = ws.Spec.Cwd
 	s.task = newTask(s.op, env.Cwd)
-	s.task.run, s.op.Status.RunRef = run, &v1alpha1.LocalReference{Name: run}
+	s.task.run = run
 	r.tasks.put(s.task)
 	tool := s.op.Spec.Tool
 	if run, ok := lookups[tool]; ok {

@@ -156,7 +156,7 @@ func occurrences(text, pattern []byte) places {
 		return p
 	}
 	p = places{count: 1, first: []int{first}}
-	if bytes.Index(text[first+1:], pattern) < 0 {
+	if !bytes.Contains(text[first+1:], pattern) {
 		return p
 	}
 	p = places{}
