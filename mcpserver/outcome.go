@@ -3,12 +3,14 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rigbridge/rigbridge/api/exchange"
 	"github.com/rigbridge/rigbridge/api/failpoint"
@@ -246,8 +248,14 @@ func tooMuch(err error) *mcp.CallToolResult {
 	return Failure(CodeTooManyCalls, "TooManyCalls", "Nothing was done: "+err.Error()+".", nil)
 }
 
-// internal answers for a fault of our own, and logs it.
+// internal answers for a fault of our own, and logs it. A store that takes no writes says itself why and what to do.
 func (c *Calls) internal(err error, tool string) *mcp.CallToolResult {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && apierrors.IsServiceUnavailable(err) {
+		c.Log.V(1).Info("Call refused by the store", "tool", tool, "err", err.Error())
+		return Failure(v1alpha1.CodeExecutionFailed, v1alpha1.ReasonStoreUnavailable,
+			"Nothing was done: "+status.Status().Message+". Repeat the call with the same arguments then; reading works meanwhile.", nil)
+	}
 	c.Log.Error(err, "Call failed", "tool", tool)
 	return Failure(v1alpha1.CodeExecutionFailed, v1alpha1.ReasonInternalError,
 		"The call could not be carried out by a fault of Rig Bridge itself; nothing was started. Try again with the same arguments; if it stays, see the daemon's log.", nil)

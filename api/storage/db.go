@@ -98,6 +98,9 @@ func (db *DB) openDisk() error {
 	if db.lock, err = lockDir(dir); err != nil {
 		return err
 	}
+	if err := roomToOpen(db.opts); err != nil {
+		return err
+	}
 	found, err := examine(dir, &db.report)
 	if err != nil {
 		return err

@@ -11,11 +11,26 @@ import (
 // Free space, in bytes, below which the store refuses to write. badger writes
 // through mappings of files that have no blocks yet: on a full disk the kernel
 // would end the process. A log, its table and a compaction need some 40 MB.
-// Deletions, which make room, may go further.
+// Deletions, which make room, may go further. Opening writes as well: logs of
+// an unclean end become tables.
 const (
 	spaceForWrites    = 64 << 20
 	spaceForDeletions = 48 << 20
+	spaceToOpen       = 40 << 20
 )
+
+// roomToOpen refuses to open on a disk on which badger would end the process.
+func roomToOpen(o Options) error {
+	free, err := o.FreeSpace(o.Dir)
+	if err != nil {
+		return err
+	}
+	if free < spaceToOpen {
+		return fmt.Errorf("the disk of %s is nearly full: %d MB are free, the object store needs %d to open; make room and start again",
+			o.Dir, free>>20, uint64(spaceToOpen)>>20)
+	}
+	return nil
+}
 
 // freeSpace returns how many bytes an unprivileged process may still write to
 // the file system of dir.

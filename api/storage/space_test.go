@@ -51,6 +51,21 @@ func TestFullDisk(t *testing.T) {
 	label(t, st, "b", 1)
 }
 
+// TestOpenOnAFullDisk: badger would end the process with a signal, so the store
+// says what is wrong instead, and opens when there is room.
+func TestOpenOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	free := uint64(spaceToOpen) - 1
+	o := Options{Dir: dir, FreeSpace: func(string) (uint64, error) { return free, nil }}
+	_, err := Open(o)
+	require.ErrorContains(t, err, "nearly full: 39 MB are free")
+	free = spaceToOpen
+	db, err := Open(o)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+}
+
 func TestFreeSpaceOfTheSystem(t *testing.T) {
 	t.Parallel()
 	free, err := freeSpace(t.TempDir())

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -64,8 +65,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, m ctrl.Manager) error
 		Named("operation").
 		For(&v1alpha1.Operation{}).
 		WatchesRawSource(r.Runner.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 16}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 16, RateLimiter: retries()}).
 		Complete(r)
+}
+
+// retries says when to try again after the store has refused a write. Somebody waits for each operation, so
+// the pauses stay short however long the disk was full.
+func retries() workqueue.TypedRateLimiter[ctrl.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](5*time.Millisecond, time.Second)
 }
 
 // Reconcile looks at one operation and takes the next step.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/rigbridge/rigbridge/api/exchange"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 	"github.com/rigbridge/rigbridge/controllers/engine"
@@ -62,7 +64,11 @@ func encodeDetails(details any) json.RawMessage {
 // failed is the outcome of a call that an engine refused or gave up.
 func failed(err error, by string) *outcome {
 	var e *engine.Error
-	if !errors.As(err, &e) {
+	switch status := apierrors.APIStatus(nil); {
+	case errors.As(err, &e):
+	case errors.As(err, &status) && apierrors.IsServiceUnavailable(err): // it says why and what to do
+		e = &engine.Error{Reason: v1alpha1.ReasonStoreUnavailable, Message: "Nothing was done: " + status.Status().Message + ".", Err: err}
+	default:
 		e = &engine.Error{Reason: engine.InputOutput, Message: "The call failed by a fault of Rig Bridge itself. Try again; if it stays, see the daemon's log.", Err: err}
 	}
 	o := &outcome{
@@ -91,33 +97,34 @@ func describe(e *engine.Error) string {
 }
 
 var reasonTexts = map[engine.Reason]string{
-	engine.FileNotFound:        "The file or directory does not exist.",
-	engine.PermissionDenied:    "The account may not do this to the file.",
-	engine.NotADirectory:       "A part of the path is not a directory.",
-	engine.IsADirectory:        "The path is a directory.",
-	engine.UnsupportedFile:     "The path is not a regular file.",
-	engine.FileTooLarge:        "The file is too large for the tool.",
-	engine.InvalidPath:         "The path cannot be used.",
-	engine.InvalidPattern:      "The pattern is not valid.",
-	engine.OffsetBeyondEnd:     "The offset lies beyond the end of the file.",
-	engine.RevisionConflict:    "The file is not in the revision that the call expected; nothing was changed.",
-	engine.TextNotFound:        "The text to replace is not in the file; nothing was changed.",
-	engine.TextAmbiguous:       "The text to replace is in the file more than once; nothing was changed.",
-	engine.EditsOverlap:        "Two edits overlap; nothing was changed.",
-	engine.NoChange:            "The edits would change nothing.",
-	engine.InvalidEdit:         "An edit is not valid; nothing was changed.",
-	engine.UnsupportedEncoding: "The file's encoding is not supported; nothing was changed.",
-	engine.NoSpace:             "There is no space left on the device; nothing was changed.",
-	engine.ReadOnlyFileSystem:  "The file system is read-only.",
-	engine.TooManyLinks:        "The path has too many symbolic links.",
-	engine.InputOutput:         "The operating system reported an error.",
-	engine.ExitedNonZero:       "The command failed.",
-	engine.KilledBySignal:      "A signal ended the command.",
-	engine.TimedOut:            "The command was ended at its timeout.",
-	engine.Cancelled:           "The call was cancelled.",
-	engine.SpawnFailed:         "The command could not be started.",
-	engine.SkillNotFound:       "There is no such skill.",
-	v1alpha1.ReasonFileBusy:    "Another call held the file for too long; nothing was changed.",
+	engine.FileNotFound:             "The file or directory does not exist.",
+	engine.PermissionDenied:         "The account may not do this to the file.",
+	engine.NotADirectory:            "A part of the path is not a directory.",
+	engine.IsADirectory:             "The path is a directory.",
+	engine.UnsupportedFile:          "The path is not a regular file.",
+	engine.FileTooLarge:             "The file is too large for the tool.",
+	engine.InvalidPath:              "The path cannot be used.",
+	engine.InvalidPattern:           "The pattern is not valid.",
+	engine.OffsetBeyondEnd:          "The offset lies beyond the end of the file.",
+	engine.RevisionConflict:         "The file is not in the revision that the call expected; nothing was changed.",
+	engine.TextNotFound:             "The text to replace is not in the file; nothing was changed.",
+	engine.TextAmbiguous:            "The text to replace is in the file more than once; nothing was changed.",
+	engine.EditsOverlap:             "Two edits overlap; nothing was changed.",
+	engine.NoChange:                 "The edits would change nothing.",
+	engine.InvalidEdit:              "An edit is not valid; nothing was changed.",
+	engine.UnsupportedEncoding:      "The file's encoding is not supported; nothing was changed.",
+	engine.NoSpace:                  "There is no space left on the device; nothing was changed.",
+	engine.ReadOnlyFileSystem:       "The file system is read-only.",
+	engine.TooManyLinks:             "The path has too many symbolic links.",
+	engine.InputOutput:              "The operating system reported an error.",
+	engine.ExitedNonZero:            "The command failed.",
+	engine.KilledBySignal:           "A signal ended the command.",
+	engine.TimedOut:                 "The command was ended at its timeout.",
+	engine.Cancelled:                "The call was cancelled.",
+	engine.SpawnFailed:              "The command could not be started.",
+	engine.SkillNotFound:            "There is no such skill.",
+	v1alpha1.ReasonStoreUnavailable: "The state directory cannot be written, so nothing was started.",
+	v1alpha1.ReasonFileBusy:         "Another call held the file for too long; nothing was changed.",
 }
 
 // commandOutcome is the outcome of a command that was started.
