@@ -171,7 +171,7 @@ func (d *daemon) assemble(ctx context.Context) (err error) {
 func (d *daemon) manager() (ctrl.Manager, error) {
 	skip := true
 	m, err := ctrl.NewManager(&rest.Config{Host: "in-process"}, ctrl.Options{
-		Scheme: d.api.Scheme, Logger: d.log,
+		Scheme: d.api.Scheme, Logger: d.log.V(1).WithName("controllers"),
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return d.api.Mapper, nil },
 		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return d.api.NewCache() },
 		NewClient: func(_ *rest.Config, o client.Options) (client.Client, error) {
