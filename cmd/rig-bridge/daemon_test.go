@@ -8,20 +8,20 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-logr/logr/testr"
+	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
 	e2e "github.com/rigbridge/rigbridge/hack/e2e/daemon"
 )
 
 // running starts a daemon in this process and returns a client of it.
-func running(t *testing.T, s *settings) (*daemon, *e2e.Client) {
+func running(t testing.TB, s *settings) (*daemon, *e2e.Client) {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("RIG_BRIDGE_CHECK_OUTPUTS", "1")
 	s.StateDir = t.TempDir()
 	s.TokenFile = filepath.Join(s.StateDir, "http-token")
-	d, err := start(s, testr.New(t))
+	d, err := start(s, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func running(t *testing.T, s *settings) (*daemon, *e2e.Client) {
 	return d, e2e.NewClient(d.url(), strings.TrimSpace(string(token)))
 }
 
-func call(t *testing.T, c *e2e.Client, tool string, args e2e.Args) e2e.Result {
+func call(t testing.TB, c *e2e.Client, tool string, args e2e.Args) e2e.Result {
 	t.Helper()
 	res, err := c.Call(t.Context(), tool, args)
 	if err != nil {
@@ -48,7 +48,7 @@ func call(t *testing.T, c *e2e.Client, tool string, args e2e.Args) e2e.Result {
 	return res
 }
 
-func open(t *testing.T, c *e2e.Client, dir string) (workspace string) {
+func open(t testing.TB, c *e2e.Client, dir string) (workspace string) {
 	t.Helper()
 	res := call(t, c, "workspace_open", e2e.Args{"cwd": dir})
 	if res.IsError {

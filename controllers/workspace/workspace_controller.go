@@ -49,9 +49,13 @@ type Reconciler struct {
 
 // SetupWithManager has the manager run the reconciler.
 func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
-	ofOperation := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+	ofOperation := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		op := o.(*v1alpha1.Operation)
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: op.Namespace, Name: op.Spec.WorkspaceRef.Name}}}
+		key, ws := types.NamespacedName{Namespace: op.Namespace, Name: op.Spec.WorkspaceRef.Name}, &v1alpha1.Workspace{}
+		if err := r.Client.Get(ctx, key, ws); err == nil && ws.DeletionTimestamp.IsZero() {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: key}}
 	})
 	return ctrl.NewControllerManagedBy(m).
 		Named("workspace").
@@ -112,7 +116,7 @@ func (r *Reconciler) judge(ws *v1alpha1.Workspace, room bool) {
 	ws.Status.ObservedGeneration = ws.Generation
 	ws.Status.Account, ws.Status.Host = r.Account, r.Host
 	r.mu.Lock()
-	if at, ok := r.used[ws.Name]; ok {
+	if at, ok := r.used[ws.Name]; ok && (ws.Status.LastUsedTime == nil || at.Sub(ws.Status.LastUsedTime.Time) >= checkEvery) {
 		t := metav1.NewMicroTime(at)
 		ws.Status.LastUsedTime = &t
 	}
