@@ -19,7 +19,7 @@ import (
 )
 
 func describeCommand(conn *connection) *cobra.Command {
-	var labels string
+	var labels, fields string
 	c := &cobra.Command{
 		Use:   "describe (TYPE [NAME...] | TYPE/NAME...)",
 		Short: "Tell all about objects, for people: what was asked, where it stands, what to do",
@@ -30,7 +30,7 @@ func describeCommand(conn *connection) *cobra.Command {
 			if err := conn.reachable(c.Context()); err != nil {
 				return err
 			}
-			infos, err := conn.builder().LabelSelectorParam(labels).RequestChunksOf(500).ResourceTypeOrNameArgs(true, args...).Flatten().Do().Infos()
+			infos, err := conn.builder().LabelSelectorParam(labels).FieldSelectorParam(fields).RequestChunksOf(500).ResourceTypeOrNameArgs(true, args...).Flatten().Do().Infos()
 			for i, info := range infos {
 				if i > 0 {
 					fmt.Fprint(conn.streams.Out, "\n\n")
@@ -46,6 +46,7 @@ func describeCommand(conn *connection) *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&labels, "selector", "l", "", "label selector")
+	c.Flags().StringVar(&fields, "field-selector", "", "field selector")
 	return c
 }
 

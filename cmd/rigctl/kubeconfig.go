@@ -23,7 +23,10 @@ func kubeconfigCommand(conn *connection) *cobra.Command {
 			"It holds the bearer token: keep it to yourself, for instance\n\n" +
 			"  (umask 077; rigctl kubeconfig > ~/.kube/rig)\n  kubectl --kubeconfig ~/.kube/rig get operations",
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := conn.reachable(c.Context()); err != nil { // a daemon that was killed leaves its address behind
+				return err
+			}
 			config, err := conn.kubeconfig()
 			if err != nil {
 				return err
