@@ -2,11 +2,13 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -281,7 +283,7 @@ func (k *claim) operation(name, ref string) *v1alpha1.Operation {
 		},
 	}
 	if k.Path != "" {
-		if p := absolute(k.calls.Home, k.scope.workspace.Spec.Cwd, k.Path); len(p) < 4096 {
+		if p := absolute(k.calls.Home, k.scope.workspace.Spec.Cwd, k.Path); len(p) < 4096 && !strings.Contains(p, "\x00") {
 			op.Spec.Paths = []string{p}
 		}
 	}
@@ -384,8 +386,12 @@ func absolute(home, cwd, path string) string {
 
 // wellFormed drops an expected revision that is none; the engine refuses it with a better message.
 func wellFormed(revision string) string {
-	if revision == "missing" || len(revision) == len("sha256:")+64 {
+	if revision == "missing" {
 		return revision
 	}
-	return ""
+	digest, ok := strings.CutPrefix(revision, "sha256:")
+	if _, err := hex.DecodeString(digest); !ok || err != nil || len(digest) != 64 || strings.ToLower(digest) != digest {
+		return ""
+	}
+	return revision
 }
