@@ -4,6 +4,7 @@
 //	go run ./hack/bench                          the daemon of this tree
 //	go run ./hack/bench --vs 'CMD'               and another server, in turns, so that both see the same machine
 //	go run ./hack/bench --url URL --token-file F a server that already runs
+//	go run ./hack/bench search [--vs 'CMD']      grep and find on large trees, against rg and fd as processes
 //
 // In a server's command {port} and {state} stand for a port and a fresh state directory. The token is the
 // file in the state directory that holds a bearer. A ratio compares a tool's median with the limit that
@@ -47,6 +48,9 @@ var (
 )
 
 func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "search" {
+		return search(ctx, args[1:])
+	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	var first, second source
 	flags.StringVar(&first.command, "server", "", "`command` that starts the server; default: the daemon of this tree")
