@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
@@ -21,20 +22,15 @@ import (
 const (
 	maxThreads     = 100
 	maxThreadBytes = 64 << 10
-	maxRuns        = 20 // of a thread
 	// maxRecentBytes bounds the finished calls of all open workspaces together; those used last come first.
 	maxRecentBytes = 32 << 10
 )
 
-// Cache indexes that the controllers make: runs by the name of their thread, active operations by the name of
-// their workspace.
-const (
-	indexThread    = "spec.threadRef.name"
-	indexWorkspace = "spec.workspaceRef.name"
-)
+// indexWorkspace is the cache index of active operations by the name of their workspace; the controllers make it.
+const indexWorkspace = "spec.workspaceRef.name"
 
-// listWorkspaces answers workspace_list from the cache: one pass over the threads, then the runs of those that
-// the page shows.
+// listWorkspaces answers workspace_list: one pass over the threads in the cache, then the runs of those that the
+// page shows, each read by its name.
 func (c *Calls) listWorkspaces(ctx context.Context, tool string, raw json.RawMessage) *mcp.CallToolResult {
 	var a struct {
 		Cursor string `json:"cursor"`
@@ -229,17 +225,27 @@ func (l *listing) thread(ctx context.Context, p position) (json.RawMessage, erro
 	t := l.threads[p.name]
 	v := threadView{ID: t.Name, Project: t.Spec.ProjectRef.Name, Title: t.Spec.Title, Cwd: t.Spec.Cwd,
 		Created: t.CreationTimestamp.UnixMilli(), LastUsed: p.used / 1000, Runs: []runView{}}
-	runs := &v1alpha1.RunList{}
-	if err := l.calls.Cache.List(ctx, runs, client.InNamespace(v1alpha1.Namespace), client.MatchingFields{indexThread: t.Name}); err != nil {
-		return nil, fmt.Errorf("list the runs of thread %s: %w", t.Name, err)
+	now := &v1alpha1.Thread{} // the cache may not show a run that a caller was just told of
+	if err := l.calls.Client.Get(ctx, key(t.Name), now); err != nil {
+		if apierrors.IsNotFound(err) {
+			return json.Marshal(v)
+		}
+		return nil, fmt.Errorf("read thread %s: %w", t.Name, err)
 	}
-	latest := make([]*v1alpha1.Run, len(runs.Items))
-	for i := range runs.Items {
-		latest[i] = &runs.Items[i]
-	}
-	slices.SortFunc(latest, v1alpha1.CompareRuns)
-	for _, r := range latest[:min(len(latest), maxRuns)] {
-		v.Runs = append(v.Runs, runFields(r, l.handoff(ctx, r)))
+	for _, ref := range now.Status.Runs {
+		r := &v1alpha1.Run{}
+		err := l.calls.Client.Get(ctx, key(ref.Name), r)
+		if apierrors.IsNotFound(err) { // not made, or removed by the user
+			continue
+		}
+		var h *v1alpha1.Handoff
+		if err == nil && len(v.Runs) == 0 {
+			h, err = l.handoff(ctx, r)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read run %s: %w", ref.Name, err)
+		}
+		v.Runs = append(v.Runs, runFields(r, h))
 	}
 	if len(v.Runs) > 0 {
 		v.Run = &v.Runs[0]
@@ -247,17 +253,18 @@ func (l *listing) thread(ctx context.Context, p position) (json.RawMessage, erro
 	return json.Marshal(v)
 }
 
-// handoff returns the handoff of a run whose own status does not show it yet: the two change together for those
-// who read them here.
-func (l *listing) handoff(ctx context.Context, r *v1alpha1.Run) *v1alpha1.Handoff {
+// handoff returns the handoff of a thread's latest run whose own status does not show it yet: the two change
+// together for those who read them here.
+func (l *listing) handoff(ctx context.Context, r *v1alpha1.Run) (*v1alpha1.Handoff, error) {
 	if r.HandedOff() {
-		return nil
+		return nil, nil
 	}
 	h := &v1alpha1.Handoff{}
-	if err := l.calls.Cache.Get(ctx, key(v1alpha1.HandoffName(r.Name)), h); err != nil {
-		return nil
+	err := l.calls.Client.Get(ctx, key(v1alpha1.HandoffName(r.Name)), h)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	return h
+	return h, err
 }
 
 // handleView is an open workspace as the contract shows it.

@@ -1418,6 +1418,24 @@ func schema_rigbridge_rigbridge_api_v1alpha1_ThreadStatus(ref common.ReferenceCa
 							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
 						},
 					},
+					"runs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "runs names the last runs, the latest first. A run is named here before it is made, so one that was made is always found; a name without a run is one that was not made, or was deleted.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"state": {
 						SchemaProps: spec.SchemaProps{
 							Description: "state is where the thread stands.",

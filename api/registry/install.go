@@ -27,6 +27,8 @@ type Backend struct {
 	ResourcePrefix       string
 	// Volatile says whether a new object lives in memory only; nil means that all are durable.
 	Volatile func(runtime.Object) bool
+	// Dormant says whether an object's FieldActive is "false" for good or nearly so; nil means that none is marked.
+	Dormant func(runtime.Object) bool
 }
 
 // OpenFunc opens the store of one resource.
@@ -133,6 +135,9 @@ func build[T any, P Object[T]](scheme *runtime.Scheme, open OpenFunc, kindName s
 	}
 	if k.Volatile != nil {
 		backend.Volatile = func(o runtime.Object) bool { return k.Volatile(o.(P)) }
+	}
+	if k.Dormant != nil {
+		backend.Dormant = func(o runtime.Object) bool { return k.Dormant(o.(P)) }
 	}
 	store := &genericregistry.Store{
 		NewFunc: backend.NewFunc, NewListFunc: backend.NewListFunc,

@@ -44,6 +44,8 @@ type Kind[T any, P Object[T]] struct {
 	Settle func(P)
 	// Volatile says whether a new object lives in memory only; optional.
 	Volatile func(P) bool
+	// Dormant says whether FieldActive is "false"; lists of active objects do not read those. Optional.
+	Dormant func(P) bool
 }
 
 // strategy implements the REST strategies of a kind's main endpoint.

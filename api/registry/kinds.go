@@ -56,6 +56,7 @@ var (
 		Validate:  v1alpha1.ValidateOperation, ValidateUpdate: v1alpha1.ValidateOperationUpdate,
 		Fields: operationFields, Settle: releaseWhenOver,
 		Volatile: func(o *v1alpha1.Operation) bool { return !o.Spec.Tool.Keyed() },
+		Dormant:  (*v1alpha1.Operation).Over,
 	}
 	runs = Kind[v1alpha1.Run, *v1alpha1.Run]{
 		Plural: "runs", Singular: "run",
@@ -65,8 +66,10 @@ var (
 		SetStatus: func(to, from *v1alpha1.Run) { to.Status = from.Status },
 		Validate:  v1alpha1.ValidateRun, ValidateUpdate: v1alpha1.ValidateRunUpdate,
 		Fields: func(o *v1alpha1.Run) fields.Set {
-			return fields.Set{"spec.threadRef.name": o.Spec.ThreadRef.Name, "status.phase": string(o.Status.Phase)}
+			return fields.Set{"spec.threadRef.name": o.Spec.ThreadRef.Name, "status.phase": string(o.Status.Phase),
+				FieldActive: strconv.FormatBool(o.Working())}
 		},
+		Dormant: func(o *v1alpha1.Run) bool { return !o.Working() },
 	}
 	handoffs = Kind[v1alpha1.Handoff, *v1alpha1.Handoff]{
 		Plural: "handoffs", Singular: "handoff",
@@ -79,6 +82,7 @@ var (
 			return fields.Set{"spec.threadRef.name": o.Spec.ThreadRef.Name,
 				"spec.acknowledged": strconv.FormatBool(o.Spec.Acknowledged), FieldActive: strconv.FormatBool(o.Active())}
 		},
+		Dormant: func(o *v1alpha1.Handoff) bool { return !o.Active() },
 	}
 	tunnels = Kind[v1alpha1.Tunnel, *v1alpha1.Tunnel]{
 		Plural: "tunnels", Singular: "tunnel",
@@ -91,8 +95,8 @@ var (
 	}
 )
 
-// FieldActive selects operations that are not over and handoffs that are not read: "true" or "false". The
-// controllers' cache holds those only.
+// FieldActive selects operations that are not over, runs that are working and handoffs that are not read: "true"
+// or "false". The controllers' cache holds those only.
 const FieldActive = "status.active"
 
 func operationFields(o *v1alpha1.Operation) fields.Set {

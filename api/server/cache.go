@@ -20,8 +20,8 @@ import (
 )
 
 // NewCache returns a cache whose informers list and watch the registry in process. Of operations it holds those
-// that are active, and of handoffs those that nobody has read: the others are kept by the hundred thousand and
-// read from the store by page.
+// that are active, of runs those that are working, and of handoffs those that nobody has read: the others are
+// kept by the hundred thousand and read from the store by name or by page.
 // Its objects are shared and must be copied before they are changed.
 func (s *Server) NewCache() (cache.Cache, error) {
 	shared := true
@@ -39,7 +39,7 @@ func (s *Server) newInformer(_ toolscache.ListerWatcher, example runtime.Object,
 func (s *Server) listerWatcher(example runtime.Object) toolscache.ListerWatcher {
 	selector := fields.Everything()
 	switch example.(type) {
-	case *v1alpha1.Operation, *v1alpha1.Handoff:
+	case *v1alpha1.Operation, *v1alpha1.Run, *v1alpha1.Handoff:
 		selector = fields.OneTermEqualSelector(registry.FieldActive, "true")
 	}
 	list, err := s.newList(example)

@@ -144,7 +144,7 @@ func opener(db *storage.DB, codecs serializer.CodecFactory) registry.OpenFunc {
 	return func(b registry.Backend) (apistorage.Interface, error) {
 		return db.Store(storage.StoreConfig{
 			Codec: codec, NewFunc: b.NewFunc, NewListFunc: b.NewListFunc, GroupResource: b.GroupResource,
-			ResourcePrefix: b.ResourcePrefix, Volatile: b.Volatile,
+			ResourcePrefix: b.ResourcePrefix, Volatile: b.Volatile, Dormant: b.Dormant, ActiveField: registry.FieldActive,
 		})
 	}
 }

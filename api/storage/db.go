@@ -352,6 +352,10 @@ func (db *DB) apply(s *stream, e *event) error {
 	return nil
 }
 
+// dormantMark is the bit beside the key of a dormant object: the table of keys
+// alone says that it need not be read.
+const dormantMark = 1
+
 func (db *DB) putDisk(e *event) error {
 	txn := db.disk.NewTransactionAt(e.rev-1, true)
 	defer txn.Discard()
@@ -359,7 +363,11 @@ func (db *DB) putDisk(e *event) error {
 	if e.kind == eventDeleted {
 		err = txn.Delete([]byte(e.key))
 	} else {
-		err = txn.Set([]byte(e.key), e.value)
+		entry := badger.NewEntry([]byte(e.key), e.value)
+		if e.dormant {
+			entry = entry.WithMeta(dormantMark)
+		}
+		err = txn.SetEntry(entry)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s to the object store: %w", e.key, err)

@@ -99,6 +99,11 @@ type StoreConfig struct {
 	// Volatile decides, once, at creation, whether an object lives in memory
 	// only. Nil: every object is durable.
 	Volatile func(runtime.Object) bool
+	// Dormant, if set, marks objects that a list or a watch which demands
+	// ActiveField=true by its field selector passes over without reading them.
+	// It must be true only of objects whose field is not "true".
+	Dormant     func(runtime.Object) bool
+	ActiveField string
 	// RemainingItemCount makes paged lists carry the number of objects left. It
 	// costs a walk over the rest of the keys for each page.
 	RemainingItemCount bool

@@ -53,16 +53,16 @@ func prefixEnd(prefix string) string {
 // scan calls fn for the objects under prefix as of rev, from key from on, in
 // key order across both tiers, until fn returns false. hint is how many it will
 // want. The caller has entered the DB.
-func (st *store) scan(prefix, from string, rev uint64, hint int, fn func(record) (bool, error)) error {
+func (st *store) scan(prefix, from string, rev uint64, hint int, activeOnly bool, fn func(record) (bool, error)) error {
 	db, end := st.db, prefixEnd(prefix)
 	disk := func() (record, error) { return record{}, nil }
 	if db.disk != nil {
 		txn := db.disk.NewTransactionAt(rev, false)
 		defer txn.Discard()
-		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix), PrefetchValues: hint > 1, PrefetchSize: min(hint, 100)})
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix), PrefetchValues: hint > 1 && !activeOnly, PrefetchSize: min(hint, 100)})
 		defer it.Close()
 		it.Seek([]byte(from))
-		disk = func() (record, error) { return diskRecord(it) }
+		disk = func() (record, error) { return diskRecord(it, activeOnly) }
 	}
 	memory := db.memory.snapshot()
 	// Checked after both were taken: nothing can be dropped from them any more.
@@ -90,9 +90,12 @@ func (st *store) scan(prefix, from string, rev uint64, hint int, fn func(record)
 	return err
 }
 
-// diskRecord returns what it points at and moves it on; a record without a key
-// is the end.
-func diskRecord(it *badger.Iterator) (record, error) {
+// diskRecord returns what it points at, or with activeOnly the next that is not
+// dormant, and moves it on; a record without a key is the end.
+func diskRecord(it *badger.Iterator, activeOnly bool) (record, error) {
+	for activeOnly && it.Valid() && it.Item().UserMeta()&dormantMark != 0 {
+		it.Next()
+	}
 	if !it.Valid() {
 		return record{}, nil
 	}
@@ -121,7 +124,7 @@ func (st *store) readable(rev uint64) error {
 
 // page returns up to limit objects at revision rev from key from on, and
 // whether there are more.
-func (st *store) page(key, from string, rev uint64, recursive bool, limit int) (found []record, more bool, err error) {
+func (st *store) page(key, from string, rev uint64, recursive, activeOnly bool, limit int) (found []record, more bool, err error) {
 	if err := st.db.enter(); err != nil {
 		return nil, false, err
 	}
@@ -136,7 +139,7 @@ func (st *store) page(key, from string, rev uint64, recursive bool, limit int) (
 		}
 		return found, false, tooOldForWatch(err)
 	}
-	err = st.scan(key, from, rev, limit, func(r record) (bool, error) {
+	err = st.scan(key, from, rev, limit, activeOnly, func(r record) (bool, error) {
 		if len(found) == limit {
 			more = true
 			return false, nil
@@ -370,7 +373,7 @@ func (l *listing) collect(key, from string, rev uint64, recursive bool) error {
 	if l.pred.Limit > 0 && l.pred.Empty() {
 		hint = int(min(l.pred.Limit+1, 100))
 	}
-	if err := st.scan(key, from, rev, hint, l.add); err != nil {
+	if err := st.scan(key, from, rev, hint, st.activeOnly(l.pred), l.add); err != nil {
 		return err
 	}
 	return l.errs.aggregate()

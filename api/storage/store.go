@@ -273,6 +273,19 @@ func (st *store) isVolatile(obj runtime.Object) bool {
 	return st.db.disk == nil || st.cfg.Volatile != nil && st.cfg.Volatile(obj)
 }
 
+func (st *store) isDormant(obj runtime.Object) bool {
+	return st.cfg.Dormant != nil && st.cfg.Dormant(obj)
+}
+
+// activeOnly says whether a predicate matches no dormant object.
+func (st *store) activeOnly(pred storage.SelectionPredicate) bool {
+	if st.cfg.Dormant == nil || pred.Field == nil {
+		return false
+	}
+	value, demanded := pred.Field.RequiresExactMatch(st.cfg.ActiveField)
+	return demanded && value == "true"
+}
+
 func (st *store) newEvent(ctx context.Context, key string, obj runtime.Object) (plain []byte, e *event, err error) {
 	plain, stored, err := st.seal(ctx, key, obj)
 	if err != nil {
@@ -282,7 +295,7 @@ func (st *store) newEvent(ctx context.Context, key string, obj runtime.Object) (
 	if err != nil {
 		return nil, nil, err
 	}
-	return plain, &event{key: key, value: stored, obj: shared, setRV: st.versioner.UpdateObject}, nil
+	return plain, &event{key: key, value: stored, obj: shared, dormant: st.isDormant(obj), setRV: st.versioner.UpdateObject}, nil
 }
 
 // commit writes e if the current revision of its key is still expect, 0 meaning
@@ -491,7 +504,7 @@ func (st *store) tryWrite(ctx context.Context, key string, cur *state, next, out
 	if err != nil {
 		return false, err
 	}
-	e := &event{key: key, value: stored, obj: shared, setRV: st.versioner.UpdateObject}
+	e := &event{key: key, value: stored, obj: shared, dormant: st.isDormant(next), setRV: st.versioner.UpdateObject}
 	e.memory = cur.rev == 0 && st.isVolatile(next)
 	if done, err := st.commit(e, cur.rev); !done || err != nil {
 		return false, err

@@ -25,6 +25,8 @@ type event struct {
 	key    string
 	kind   eventKind
 	memory bool
+	// dormant marks an object that is of no interest to those who ask for active ones.
+	dormant bool
 	// existing marks what a new watch is told of objects that were there before.
 	existing bool
 	value    []byte // as stored; nil for a deletion

@@ -284,7 +284,7 @@ func (w *watcher) sendExisting(rev uint64) error {
 	for from, more := w.key, true; more; {
 		var found []record
 		var err error
-		if found, more, err = w.st.page(w.key, from, rev, w.recursive, page); err != nil {
+		if found, more, err = w.st.page(w.key, from, rev, w.recursive, w.st.activeOnly(w.pred), page); err != nil {
 			return err
 		}
 		for _, r := range found {

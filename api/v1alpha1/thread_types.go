@@ -47,6 +47,13 @@ type ThreadStatus struct {
 	// +optional
 	CurrentRunRef *LocalReference `json:"currentRunRef,omitempty"`
 
+	// runs names the last runs, the latest first. A run is named here before it is made, so one that was made
+	// is always found; a name without a run is one that was not made, or was deleted.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Runs []LocalReference `json:"runs,omitempty"`
+
 	// state is where the thread stands.
 	// +optional
 	State ThreadState `json:"state,omitempty"`

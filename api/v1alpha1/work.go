@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,22 +37,4 @@ func (r *Run) Began() time.Time {
 		return r.Status.StartTime.Time
 	}
 	return r.CreationTimestamp.Add(time.Second - time.Microsecond)
-}
-
-// CompareRuns orders runs of one thread, the latest first.
-func CompareRuns(a, b *Run) int {
-	if c := b.Began().Compare(a.Began()); c != 0 {
-		return c
-	}
-	return strings.Compare(b.Name, a.Name)
-}
-
-// LatestRun returns the latest of a thread's runs, or nil if there is none. It points into the slice.
-func LatestRun(runs []Run) (latest *Run) {
-	for i := range runs {
-		if latest == nil || CompareRuns(&runs[i], latest) < 0 {
-			latest = &runs[i]
-		}
-	}
-	return latest
 }

@@ -19,7 +19,7 @@ import (
 // controlWork sets up the reconcilers of projects, threads, runs and handoffs, and ties the others to them. It
 // comes after those are made and before the manager starts.
 func (d *daemon) controlWork(ctx context.Context, m ctrl.Manager, workspaces *workspace.Reconciler) error {
-	threads := &thread.Reconciler{Client: m.GetClient(), Now: time.Now}
+	threads := &thread.Reconciler{Client: m.GetClient(), Live: d.api.Client, Now: time.Now}
 	d.runs = &run.Reconciler{Client: m.GetClient(), Live: d.api.Client, Durable: d.api.WaitDurable,
 		Now: time.Now, NewID: uuid.NewString, Used: threads.Used}
 	d.operations.Runs = d.runs

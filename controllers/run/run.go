@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,12 +34,12 @@ type Reconciler struct {
 	lines map[string]*line
 }
 
-// line is the end of one thread's row of runs. It is read from the cache once; after that it is ahead of the
-// cache, because nobody else writes the status of runs.
+// line is the end of one thread's row of runs. It is read once; after that it is what is stored, because nobody
+// else writes the status of runs.
 type line struct {
 	mu     sync.Mutex
 	loaded bool
-	latest *v1alpha1.Run // nil: the thread has none; not shared with the cache
+	latest *v1alpha1.Run // nil: the thread has none
 	own    bool          // this life of the daemon began it
 }
 
@@ -216,24 +217,33 @@ func (r *Reconciler) lock(ctx context.Context, namespace, thread string) (*line,
 
 // load reads the thread's latest run. What an earlier life of the daemon left working is brought to its end.
 func (r *Reconciler) load(ctx context.Context, l *line, namespace, thread string) error {
-	runs := &v1alpha1.RunList{}
-	err := r.Client.List(ctx, runs, client.InNamespace(namespace), client.MatchingFields{IndexThread: thread})
-	if err != nil {
-		return fmt.Errorf("list the runs of thread %s: %w", thread, err)
+	t := &v1alpha1.Thread{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: thread}, t)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read thread %s: %w", thread, err)
 	}
 	l.latest, l.own = nil, false
-	if latest := v1alpha1.LatestRun(runs.Items); latest != nil {
-		l.latest = latest.DeepCopy()
-		if err := r.close(ctx, l, l.latest); err != nil {
-			return err
+	for _, ref := range t.Status.Runs {
+		run := &v1alpha1.Run{}
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, run)
+		if apierrors.IsNotFound(err) { // not made, or deleted
+			continue
 		}
+		if err == nil {
+			err = r.close(ctx, run)
+		}
+		if err != nil {
+			return fmt.Errorf("read the runs of thread %s: %w", thread, err)
+		}
+		l.latest = run
+		break
 	}
 	l.loaded = true
 	return nil
 }
 
 // close brings a run that nobody works on to its end: the handoff's if there is one, else an interruption.
-func (r *Reconciler) close(ctx context.Context, l *line, run *v1alpha1.Run) error {
+func (r *Reconciler) close(ctx context.Context, run *v1alpha1.Run) error {
 	if run.HandedOff() {
 		return nil
 	}
@@ -263,27 +273,28 @@ func (r *Reconciler) create(ctx context.Context, l *line, run *v1alpha1.Run) err
 	if err != nil {
 		return fmt.Errorf("make run %s: %w", name.Name, err)
 	}
-	before := l.latest
 	l.latest, l.own = run, true
-	if before != nil && run.Status.StartTime == nil { // a clock that was set back must not change the order
-		if at := before.Began().Add(time.Microsecond); at.After(r.Now()) {
-			t := metav1.NewMicroTime(at)
-			run.Status.StartTime = &t
-		}
-	}
 	return nil
 }
 
-// belong ties a new run to its thread.
+// shown is the number of runs that a thread names.
+const shown = 20
+
+// belong names a new run in its thread and ties it to that. It comes before the run is made, so that no run is
+// lost from sight.
 func (r *Reconciler) belong(ctx context.Context, run *v1alpha1.Run) error {
 	thread := &v1alpha1.Thread{}
-	key := client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.ThreadRef.Name}
-	err := r.Client.Get(ctx, key, thread)
-	if apierrors.IsNotFound(err) { // the cache may be behind
-		err = r.Live.Get(ctx, key, thread)
-	}
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := r.Live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.ThreadRef.Name}, thread); err != nil {
+			return err
+		}
+		ref := v1alpha1.LocalReference{Name: run.Name}
+		others := slices.DeleteFunc(slices.Clone(thread.Status.Runs), func(o v1alpha1.LocalReference) bool { return o == ref })
+		thread.Status.Runs = append([]v1alpha1.LocalReference{ref}, others[:min(len(others), shown-1)]...)
+		return r.Client.Status().Update(ctx, thread)
+	})
 	if err != nil {
-		return fmt.Errorf("read thread %s: %w", key.Name, err)
+		return fmt.Errorf("name run %s in thread %s: %w", run.Name, run.Spec.ThreadRef.Name, err)
 	}
 	if run.Spec.Title == "" {
 		run.Spec.Title = thread.Spec.Title

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,41 +21,29 @@ import (
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
-// Cache indexes that this reconciler makes: runs and workspaces by the name of their thread, runs by phase.
-const (
-	IndexThread = "spec.threadRef.name"
-	IndexPhase  = "status.phase"
-)
+// IndexThread is the cache index that this reconciler makes of working runs and of workspaces, by the name of
+// their thread.
+const IndexThread = "spec.threadRef.name"
 
 // SetupWithManager has the manager run the reconciler.
 func (r *Reconciler) SetupWithManager(ctx context.Context, m ctrl.Manager) error {
 	for _, index := range []struct {
 		of    client.Object
-		field string
 		value client.IndexerFunc
 	}{
-		{&v1alpha1.Run{}, IndexThread, func(o client.Object) []string { return []string{o.(*v1alpha1.Run).Spec.ThreadRef.Name} }},
-		{&v1alpha1.Run{}, IndexPhase, func(o client.Object) []string { return []string{string(o.(*v1alpha1.Run).Status.Phase)} }},
-		{&v1alpha1.Workspace{}, IndexThread, func(o client.Object) []string { return []string{o.(*v1alpha1.Workspace).Spec.ThreadRef.Name} }},
+		{&v1alpha1.Run{}, func(o client.Object) []string { return []string{o.(*v1alpha1.Run).Spec.ThreadRef.Name} }},
+		{&v1alpha1.Workspace{}, func(o client.Object) []string { return []string{o.(*v1alpha1.Workspace).Spec.ThreadRef.Name} }},
 	} {
-		if err := m.GetFieldIndexer().IndexField(ctx, index.of, index.field, index.value); err != nil {
-			return fmt.Errorf("index %T by %s: %w", index.of, index.field, err)
+		if err := m.GetFieldIndexer().IndexField(ctx, index.of, IndexThread, index.value); err != nil {
+			return fmt.Errorf("index %T by thread: %w", index.of, err)
 		}
 	}
 	return ctrl.NewControllerManagedBy(m).
 		Named("run").
-		For(&v1alpha1.Run{}, builder.WithPredicates(unfinished())).
+		For(&v1alpha1.Run{}). // the cache has the working ones
 		Watches(&v1alpha1.Workspace{}, handler.EnqueueRequestsFromMapFunc(r.ofWorkspace), builder.WithPredicates(onlyDeletes())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
 		Complete(r)
-}
-
-// unfinished passes what may have to be ended, and what is gone.
-func unfinished() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return e.Object.(*v1alpha1.Run).Working() },
-		UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectNew.(*v1alpha1.Run).Working() },
-	}
 }
 
 // ofWorkspace returns the runs that a workspace that is gone leaves without one.
@@ -65,9 +54,7 @@ func (r *Reconciler) ofWorkspace(ctx context.Context, o client.Object) (all []re
 		return nil // the cache ends
 	}
 	for i := range runs.Items {
-		if runs.Items[i].Working() {
-			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&runs.Items[i])})
-		}
+		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&runs.Items[i])})
 	}
 	return all
 }
@@ -80,14 +67,12 @@ func onlyDeletes() predicate.Predicate {
 // before the first call is admitted.
 func (r *Reconciler) Adopt(ctx context.Context) error {
 	var errs []error
-	for _, phase := range []v1alpha1.RunPhase{"", v1alpha1.RunWorking} {
-		runs := &v1alpha1.RunList{}
-		if err := r.Client.List(ctx, runs, client.InNamespace(v1alpha1.Namespace), client.MatchingFields{IndexPhase: string(phase)}); err != nil {
-			return fmt.Errorf("list the runs that are %q: %w", phase, err)
-		}
-		for i := range runs.Items {
-			errs = append(errs, r.look(ctx, &runs.Items[i]))
-		}
+	runs := &v1alpha1.RunList{}
+	if err := r.Client.List(ctx, runs, client.InNamespace(v1alpha1.Namespace)); err != nil {
+		return fmt.Errorf("list the runs that are working: %w", err)
+	}
+	for i := range runs.Items {
+		errs = append(errs, r.look(ctx, &runs.Items[i]))
 	}
 	return errors.Join(errs...)
 }
@@ -98,8 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	err = r.Client.Get(ctx, req.NamespacedName, run)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.forget(req.Name)
-		return res, nil
+		return res, r.forget(ctx, req.NamespacedName)
 	case err != nil:
 		return res, err
 	}
@@ -114,7 +98,7 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) error {
 	}
 	defer l.mu.Unlock()
 	if l.latest == nil || l.latest.Name != run.Name {
-		return r.close(ctx, l, run.DeepCopy())
+		return r.close(ctx, run.DeepCopy())
 	}
 	if l.working() {
 		open := &v1alpha1.WorkspaceList{}
@@ -126,19 +110,24 @@ func (r *Reconciler) look(ctx context.Context, run *v1alpha1.Run) error {
 			return nil
 		}
 	}
-	return r.close(ctx, l, l.latest)
+	return r.close(ctx, l.latest)
 }
 
-// forget has the line of a run that was deleted read again.
-func (r *Reconciler) forget(run string) {
+// forget has the line of a run that was deleted read again. Most runs that leave the cache are only over.
+func (r *Reconciler) forget(ctx context.Context, run types.NamespacedName) error {
+	err := r.Live.Get(ctx, run, &v1alpha1.Run{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
 	r.mu.Lock()
 	lines := slices.Collect(maps.Values(r.lines))
 	r.mu.Unlock()
 	for _, l := range lines {
 		l.mu.Lock()
-		if l.latest != nil && l.latest.Name == run {
+		if l.latest != nil && l.latest.Name == run.Name {
 			l.loaded = false
 		}
 		l.mu.Unlock()
 	}
+	return nil
 }

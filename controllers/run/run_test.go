@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -245,6 +247,56 @@ func TestHandoffsRace(t *testing.T) {
 	}
 }
 
+// A thread names its last runs, the latest first, and the cache holds those that are working.
+func TestRunsAreNamed(t *testing.T) {
+	w := newWorld(t)
+	w.open("p", "t")
+	var want []v1alpha1.LocalReference
+	for i := range 25 {
+		want = append([]v1alpha1.LocalReference{{Name: w.begin("t")}}, want...)
+		_, err := w.handOff("t", "", fmt.Sprint("op", i))
+		w.must(err)
+	}
+	th := &v1alpha1.Thread{}
+	w.get("t", th)
+	if !slices.Equal(th.Status.Runs, want[:20]) {
+		t.Errorf("the thread names %v, want %v", th.Status.Runs, want[:20])
+	}
+	w.eventually("nothing is working in the cache", func() bool {
+		cached := &v1alpha1.RunList{}
+		w.must(w.cached.List(t.Context(), cached, client.InNamespace(v1alpha1.Namespace)))
+		return len(cached.Items) == 0
+	})
+	w.restart()
+	if _, err := w.handOff("t", want[0].Name, "late"); err == nil || len(w.allRuns()) != 25 {
+		t.Errorf("after a restart the latest run is not known: %v", err)
+	}
+}
+
+// A run that was named and not made is passed over.
+func TestNamedButNotMade(t *testing.T) {
+	w := newWorld(t)
+	w.open("p", "t")
+	first := w.begin("t")
+	w.restart()
+	th := &v1alpha1.Thread{}
+	w.get("t", th)
+	th.Status.Runs = append([]v1alpha1.LocalReference{{Name: "never-made"}}, th.Status.Runs...)
+	err := w.client.Status().Update(t.Context(), th)
+	for apierrors.IsConflict(err) {
+		w.get("t", th)
+		th.Status.Runs = append([]v1alpha1.LocalReference{{Name: "never-made"}}, th.Status.Runs...)
+		err = w.client.Status().Update(t.Context(), th)
+	}
+	w.must(err)
+	w.restart()
+	h, err := w.handOff("t", "", "op")
+	w.must(err)
+	if h.Spec.RunRef.Name != first {
+		t.Errorf("the handoff ended %s, want %s", h.Spec.RunRef.Name, first)
+	}
+}
+
 // The first call of a run does not wait for the disk.
 func TestBeginDoesNotWait(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir()}
@@ -342,8 +394,7 @@ func TestThreadsAndProjectsFollow(t *testing.T) {
 		t.Errorf("the thread's status is %+v", th.Status)
 	}
 	w.pass(thread.Quiet)
-	th.Spec.Title = "Looked at again"
-	w.must(w.client.Update(t.Context(), th))
+	w.must(w.client.Patch(t.Context(), &v1alpha1.Thread{ObjectMeta: named("a")}, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"title":"Looked at again"}}`))))
 	is("a", v1alpha1.ThreadAwaitingHandoff)
 	h, err := w.handOff("a", "", "op")
 	w.must(err)

@@ -99,7 +99,7 @@ func (w *world) live() {
 	if durable == nil {
 		durable = api.WaitDurable
 	}
-	w.threads = &thread.Reconciler{Client: m.GetClient(), Now: w.now}
+	w.threads = &thread.Reconciler{Client: m.GetClient(), Live: api.Client, Now: w.now}
 	w.runs = &run.Reconciler{Client: m.GetClient(), Live: api.Client, Durable: durable, Now: w.now, NewID: uuid.NewString, Used: w.threads.Used}
 	w.must(errors.Join(w.runs.SetupWithManager(ctx, m), w.threads.SetupWithManager(ctx, m),
 		(&project.Reconciler{Client: m.GetClient()}).SetupWithManager(ctx, m),

@@ -32,17 +32,14 @@ const (
 	settle = 500 * time.Millisecond
 )
 
-// Cache indexes: runs by the name of their thread, which the Run reconciler makes, and active operations by the
-// name of theirs.
-const (
-	indexRuns       = "spec.threadRef.name"
-	indexOperations = "spec.threadRef.name"
-)
+// indexOperations is the cache index of active operations by the name of their thread.
+const indexOperations = "spec.threadRef.name"
 
 // Reconciler shows where threads stand. All fields but the unexported are required.
 type Reconciler struct {
-	// Client reads from the cache and writes to the API.
+	// Client reads from the cache and writes to the API; Live reads from the API.
 	Client client.Client
+	Live   client.Reader
 	// Now is the clock.
 	Now func() time.Time
 
@@ -107,8 +104,8 @@ func (r *Reconciler) lastUse(t *v1alpha1.Thread) time.Time {
 
 // Reconcile looks at one thread.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.Result, err error) {
-	cached := &v1alpha1.Thread{}
-	if err := r.Client.Get(ctx, req.NamespacedName, cached); err != nil {
+	stored := &v1alpha1.Thread{}
+	if err := r.Live.Get(ctx, req.NamespacedName, stored); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.mu.Lock()
 			delete(r.used, req.Name)
@@ -116,21 +113,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 		}
 		return res, client.IgnoreNotFound(err)
 	}
-	o, err := r.observe(ctx, cached)
+	o, err := r.observe(ctx, stored)
 	if err != nil {
 		return res, err
 	}
-	t := cached.DeepCopy()
+	t := stored.DeepCopy()
 	judge(t, o)
-	if worthWriting(&cached.Status, &t.Status) {
+	if worthWriting(&stored.Status, &t.Status) {
 		err := r.Client.Status().Update(ctx, t)
-		if apierrors.IsConflict(err) { // the cache is behind
+		if apierrors.IsConflict(err) { // a run was named meanwhile
 			return ctrl.Result{RequeueAfter: settle}, nil
 		}
 		if err != nil {
 			return res, client.IgnoreNotFound(err)
 		}
-	} else if !t.Status.LastUsedTime.Equal(cached.Status.LastUsedTime) {
+	} else if !t.Status.LastUsedTime.Equal(stored.Status.LastUsedTime) {
 		res.RequeueAfter = Lag
 	}
 	if t.Status.State == v1alpha1.ThreadWorking {
@@ -149,12 +146,8 @@ type observed struct {
 
 func (r *Reconciler) observe(ctx context.Context, t *v1alpha1.Thread) (o observed, err error) {
 	o.lastUse, o.now = r.lastUse(t), r.Now()
-	runs := &v1alpha1.RunList{}
-	if err := r.Client.List(ctx, runs, client.InNamespace(t.Namespace), client.MatchingFields{indexRuns: t.Name}); err != nil {
-		return o, fmt.Errorf("list the runs of thread %s: %w", t.Name, err)
-	}
-	if o.latest = v1alpha1.LatestRun(runs.Items); o.latest == nil || !o.latest.Working() {
-		return o, nil
+	if o.latest, err = r.latest(ctx, t); err != nil || o.latest == nil || !o.latest.Working() {
+		return o, err
 	}
 	ops := &v1alpha1.OperationList{}
 	if err := r.Client.List(ctx, ops, client.InNamespace(t.Namespace), client.MatchingFields{indexOperations: t.Name}); err != nil {
@@ -162,6 +155,21 @@ func (r *Reconciler) observe(ctx context.Context, t *v1alpha1.Thread) (o observe
 	}
 	o.active = len(ops.Items) > 0
 	return o, nil
+}
+
+// latest returns the thread's latest run, or nil if it has none.
+func (r *Reconciler) latest(ctx context.Context, t *v1alpha1.Thread) (*v1alpha1.Run, error) {
+	for _, ref := range t.Status.Runs {
+		run := &v1alpha1.Run{}
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}, run)
+		if err == nil {
+			return run, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("read the runs of thread %s: %w", t.Name, err)
+		}
+	}
+	return nil, nil
 }
 
 // judge sets the thread's status.
