@@ -185,5 +185,10 @@ func (c *connection) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 
 // builder selects objects by arguments such as "operation NAME", "op/NAME" or "ws,op".
 func (c *connection) builder() *resource.Builder {
-	return resource.NewBuilder(c).Unstructured().NamespaceParam(c.namespace).DefaultNamespace().ContinueOnError().Latest()
+	return c.declared().Latest()
+}
+
+// declared selects objects without asking the daemon for them: those that files hold.
+func (c *connection) declared() *resource.Builder {
+	return resource.NewBuilder(c).Unstructured().NamespaceParam(c.namespace).DefaultNamespace().ContinueOnError()
 }

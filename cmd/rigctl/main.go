@@ -30,9 +30,11 @@ func command(streams genericiooptions.IOStreams) *cobra.Command {
 	c.SetErr(streams.ErrOut)
 	conn.flags(c)
 	c.AddCommand(
-		getCommand(conn), watchCommand(conn), describeCommand(conn), waitCommand(conn), deleteCommand(conn),
-		cancelCommand(conn), closeCommand(conn), ackCommand(conn), pruneCommand(conn),
-		statusCommand(conn), kubeconfigCommand(conn), versionCommand(conn),
+		conn.completesTypes(getCommand(conn)), conn.completesTypes(watchCommand(conn)), conn.completesTypes(describeCommand(conn)),
+		conn.completesTypes(waitCommand(conn)), conn.completesTypes(deleteCommand(conn)), applyCommand(conn),
+		conn.completesNames(cancelCommand(conn), "operations", "status.active=true"), conn.completesNames(closeCommand(conn), "workspaces", ""),
+		conn.completesNames(ackCommand(conn), "handoffs", "spec.acknowledged=false"), pruneCommand(conn),
+		statusCommand(conn), inboxCommand(conn), kubeconfigCommand(conn), versionCommand(conn),
 	)
 	return c
 }

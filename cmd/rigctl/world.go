@@ -53,7 +53,7 @@ func (c *connection) readWorld(ctx context.Context) (*world, error) {
 		return nil, r.err
 	}
 	slices.SortStableFunc(operations, func(a, b v1alpha1.Operation) int { return began(&b).Compare(began(&a)) })
-	slices.SortFunc(runs, func(a, b v1alpha1.Run) int { return v1alpha1.CompareRuns(&a, &b) })
+	slices.SortStableFunc(runs, func(a, b v1alpha1.Run) int { return b.Began().Compare(a.Began()) })
 	slices.SortStableFunc(w.handoffs, func(a, b v1alpha1.Handoff) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	w.threads = groupBy(threads, func(t *v1alpha1.Thread) string { return t.Spec.ProjectRef.Name })
 	w.runs = groupBy(runs, func(r *v1alpha1.Run) string { return r.Spec.ThreadRef.Name })
