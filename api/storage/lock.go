@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,7 +27,7 @@ func lockDir(path string) (*dirLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the object store: %w", err)
 	}
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(dir); err != nil {
 		_ = dir.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, &LockedError{Dir: path, PID: readPID(path)}
@@ -40,6 +41,24 @@ func lockDir(path string) (*dirLock, error) {
 	}
 	return &dirLock{dir: dir}, nil
 }
+
+// orphanWait is how long a lock is waited for whose holder has died.
+const orphanWait = 5 * time.Second
+
+// flock takes the lock. A holder that was killed while it forked leaves the lock
+// with the child until that reaches its exec; on a busy machine a new start can
+// be faster. So a lock whose holder is dead is waited for.
+func flock(dir *os.File) error {
+	for deadline := time.Now().Add(orphanWait); ; time.Sleep(5 * time.Millisecond) {
+		err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || !dead(readPID(dir.Name())) || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// dead says whether a process is known to have ended.
+func dead(pid int) bool { return pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
 func readPID(dir string) int {
 	text, err := os.ReadFile(filepath.Join(dir, pidFile))
