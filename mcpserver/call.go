@@ -142,19 +142,21 @@ func (c *Calls) lookup(ctx context.Context, tool string, raw json.RawMessage) *m
 			Tool: v1alpha1.Tool(tool),
 		},
 	}
-	done, res := c.ask(ctx, op, raw)
+	done, answer, res := c.ask(ctx, op, raw)
 	if res != nil {
 		return res
 	}
-	return c.render(done, s.fields(), c.take(done))
+	return c.render(done, s.fields(), answer)
 }
 
-// ask makes the operation of an unkeyed tool and waits for it. One that is no longer wanted is cancelled.
-func (c *Calls) ask(ctx context.Context, op *v1alpha1.Operation, raw json.RawMessage) (*v1alpha1.Operation, *mcp.CallToolResult) {
+// ask makes the operation of an unkeyed tool and waits for it and its answer. One that is no longer wanted is
+// cancelled. Without an operation the result says why.
+func (c *Calls) ask(ctx context.Context, op *v1alpha1.Operation, raw json.RawMessage) (*v1alpha1.Operation, *exchange.Result, *mcp.CallToolResult) {
 	ref, err := c.Exchange.PutArguments(raw)
 	if err != nil {
-		return nil, tooMuch(err)
+		return nil, nil, tooMuch(err)
 	}
+	defer c.Exchange.Release(ref)
 	defer c.Exchange.DropArguments(ref)
 	op.Spec.PayloadRef = ref
 	w := c.waiters.add(op.Name)
@@ -162,16 +164,17 @@ func (c *Calls) ask(ctx context.Context, op *v1alpha1.Operation, raw json.RawMes
 	undo := c.recent.begin(op, raw, time.Now())
 	if err := c.Client.Create(ctx, op); err != nil {
 		undo()
-		return nil, c.internal(err, string(op.Spec.Tool))
+		return nil, nil, c.internal(err, string(op.Spec.Tool))
 	}
 	done, err := w.await(ctx, op.UID)
 	if err != nil {
 		done, err = c.cancel(ctx, w, op)
 	}
-	if err != nil || done == nil {
-		return nil, Failure(v1alpha1.CodeExecutionFailed, v1alpha1.ReasonCancelled, "Operation aborted", nil)
+	answer, ok := c.Exchange.Collect(ref)
+	if err != nil || done == nil || !ok {
+		return nil, nil, Failure(v1alpha1.CodeExecutionFailed, v1alpha1.ReasonCancelled, "Operation aborted", nil)
 	}
-	return done, nil
+	return done, answer, nil
 }
 
 // keyed answers a call of a tool that changes something.
@@ -201,6 +204,7 @@ type claim struct {
 	tool   v1alpha1.Tool
 	digest string
 	raw    json.RawMessage
+	ref    string // of the arguments, once this call has claimed the key
 }
 
 // answer claims the key, or finds who has claimed it, and waits for the outcome.
@@ -208,6 +212,7 @@ func (k *claim) answer(ctx context.Context) *mcp.CallToolResult {
 	c := k.calls
 	w := c.waiters.add(v1alpha1.OperationName(k.Workspace, k.Key))
 	defer c.waiters.drop(w)
+	defer func() { c.Exchange.Release(k.ref) }()
 	for {
 		op, claimed, res := k.claim(ctx, w.name)
 		switch {
@@ -255,10 +260,12 @@ func (k *claim) claim(ctx context.Context, name string) (op *v1alpha1.Operation,
 	undo := c.recent.begin(op, k.raw, time.Now())
 	if err = c.Client.Create(ctx, op); err == nil {
 		failpoint.Hit(failpoint.Claimed)
+		k.ref = ref
 		return op, true, nil
 	}
 	undo()
 	c.Exchange.DropArguments(ref)
+	c.Exchange.Release(ref)
 	if !apierrors.IsAlreadyExists(err) {
 		return nil, false, c.internal(err, string(k.tool))
 	}
@@ -325,7 +332,10 @@ func (k *claim) wait(ctx context.Context, w *waiter, op *v1alpha1.Operation, cla
 	if k.tool.ManagesWork() {
 		return k.managed(ctx, done, false)
 	}
-	result, ok := c.Exchange.Replay(done.UID)
+	result, ok := c.Exchange.Collect(k.ref)
+	if !ok { // this call repeats another one
+		result, ok = c.Exchange.Replay(done.UID)
+	}
 	if !ok {
 		return k.replay(ctx, done)
 	}

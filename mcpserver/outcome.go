@@ -17,15 +17,6 @@ import (
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
-// take returns the answer of an operation of an unkeyed tool.
-func (c *Calls) take(op *v1alpha1.Operation) *exchange.Result {
-	r, ok := c.Exchange.TakeAnswer(op.UID)
-	if !ok {
-		return &exchange.Result{Text: op.Succeeded().Message + " The answer had to make room for others; ask again."}
-	}
-	return r
-}
-
 // render makes the tool result of an operation that is over, from its receipt and its full answer.
 func (c *Calls) render(op *v1alpha1.Operation, fields map[string]any, r *exchange.Result) *mcp.CallToolResult {
 	maps.Copy(fields, r.Fields)

@@ -46,7 +46,7 @@ func fields(t *testing.T, r *mcp.CallToolResult) map[string]any {
 func TestCallPassesCanonicalArguments(t *testing.T) {
 	s := newServer(t, map[string]mcpserver.Handler{"read": echo})
 	r := s.Call(t.Context(), "read", json.RawMessage(`{"path":"p","workspace_id":"w","limit":null}`))
-	if f := fields(t, r); r.IsError || f["output"] != `{"limit":2000,"offset":1,"path":"p","workspace_id":"w"}` {
+	if f := fields(t, r); r.IsError || f["output"] != `{"offset":1,"path":"p","workspace_id":"w"}` {
 		t.Errorf("%+v", f)
 	}
 }

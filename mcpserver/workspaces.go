@@ -23,14 +23,14 @@ func (c *Calls) openWorkspace(ctx context.Context, tool string, raw json.RawMess
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.Namespace, Name: "open-" + id},
 		Spec:       v1alpha1.OperationSpec{WorkspaceRef: v1alpha1.LocalReference{Name: id}, Tool: v1alpha1.ToolWorkspaceOpen},
 	}
-	done, res := c.ask(ctx, op, raw)
+	done, answer, res := c.ask(ctx, op, raw)
 	if res != nil {
 		return res
 	}
 	if err := c.Durable(context.WithoutCancel(ctx), done.ResourceVersion); err != nil {
 		return c.internal(err, tool)
 	}
-	return c.render(done, map[string]any{}, c.take(done))
+	return c.render(done, map[string]any{}, answer)
 }
 
 // closeWorkspace answers workspace_close: it deletes the workspace and waits until its operations have ended.

@@ -25,9 +25,6 @@ const (
 	MaxReplays = 64
 	// MaxReplayBytes bounds those results together.
 	MaxReplayBytes = 64 << 20
-	// maxAnswers and maxAnswerBytes bound the results of read-only calls that nobody has taken yet.
-	maxAnswers     = 1024
-	maxAnswerBytes = 64 << 20
 )
 
 // ErrFull is returned when the arguments of the calls under way fill the exchange.
@@ -84,26 +81,31 @@ type Output interface {
 
 // Exchange is safe for concurrent use. The zero value is not usable; call New.
 type Exchange struct {
-	mu        sync.Mutex
-	arguments map[string]json.RawMessage
-	argBytes  int64
-	replays   *cache // keyed calls, kept for replay
-	answers   *cache // read-only calls, kept until taken
-	outputs   map[types.UID]Output
+	mu       sync.Mutex
+	calls    map[string]*call // by reference
+	argBytes int64
+	replays  *cache // keyed calls, kept for replay
+	outputs  map[types.UID]Output
+}
+
+// call is a call under way. It stays while its caller waits or its arguments are needed.
+type call struct {
+	arguments json.RawMessage // nil once they are dropped
+	waiting   bool            // the caller has not released it
+	result    *Result         // for the caller, once it is there
 }
 
 // New returns an empty exchange.
 func New() *Exchange {
 	return &Exchange{
-		arguments: map[string]json.RawMessage{},
-		replays:   newCache(MaxReplays, MaxReplayBytes),
-		answers:   newCache(maxAnswers, maxAnswerBytes),
-		outputs:   map[types.UID]Output{},
+		calls:   map[string]*call{},
+		replays: newCache(MaxReplays, MaxReplayBytes),
+		outputs: map[types.UID]Output{},
 	}
 }
 
 // PutArguments keeps the arguments of a call and returns the reference under which the call's Operation names
-// them. It returns ErrFull when there is no room.
+// them. It returns ErrFull when there is no room. The caller releases the reference when it has its result.
 func (x *Exchange) PutArguments(arguments json.RawMessage) (ref string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -112,7 +114,7 @@ func (x *Exchange) PutArguments(arguments json.RawMessage) (ref string, err erro
 		return "", ErrFull
 	}
 	ref = uuid.NewString()
-	x.arguments[ref] = arguments
+	x.calls[ref] = &call{arguments: arguments, waiting: true}
 	x.argBytes += n
 	return ref, nil
 }
@@ -121,19 +123,62 @@ func (x *Exchange) PutArguments(arguments json.RawMessage) (ref string, err erro
 func (x *Exchange) Arguments(ref string) (json.RawMessage, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	a, ok := x.arguments[ref]
-	return a, ok
+	c, ok := x.calls[ref]
+	if !ok || c.arguments == nil {
+		return nil, false
+	}
+	return c.arguments, true
 }
 
 // DropArguments forgets the arguments under a reference. It is harmless to repeat.
 func (x *Exchange) DropArguments(ref string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.argBytes -= int64(len(x.arguments[ref]))
-	delete(x.arguments, ref)
+	if c, ok := x.calls[ref]; ok {
+		x.argBytes -= int64(len(c.arguments))
+		c.arguments = nil
+		x.tidy(ref, c)
+	}
 }
 
-// PutReplay keeps the full result of a keyed call for its answer and for replays.
+// Deliver hands a result to the caller that put the arguments, if it still waits.
+func (x *Exchange) Deliver(ref string, r *Result) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if c, ok := x.calls[ref]; ok && c.waiting {
+		c.result = r
+	}
+}
+
+// Collect returns the result that was delivered under a reference.
+func (x *Exchange) Collect(ref string) (*Result, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c, ok := x.calls[ref]
+	if !ok || c.result == nil {
+		return nil, false
+	}
+	return c.result, true
+}
+
+// Release says that nobody waits for the result under a reference any more. The arguments stay until they are
+// dropped. It is harmless to repeat.
+func (x *Exchange) Release(ref string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if c, ok := x.calls[ref]; ok {
+		c.waiting, c.result = false, nil
+		x.tidy(ref, c)
+	}
+}
+
+func (x *Exchange) tidy(ref string, c *call) {
+	if !c.waiting && c.arguments == nil {
+		delete(x.calls, ref)
+	}
+}
+
+// PutReplay keeps the full result of a keyed call for replays.
 func (x *Exchange) PutReplay(uid types.UID, r *Result) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -155,22 +200,6 @@ func (x *Exchange) PeekReplay(uid types.UID) (*Result, bool) {
 		return e.Value.(*cacheEntry).result, true
 	}
 	return nil, false
-}
-
-// PutAnswer keeps the result of a read-only call until it is taken.
-func (x *Exchange) PutAnswer(uid types.UID, r *Result) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.answers.put(uid, r)
-}
-
-// TakeAnswer returns the result of a read-only call and forgets it.
-func (x *Exchange) TakeAnswer(uid types.UID) (*Result, bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	r, ok := x.answers.get(uid)
-	x.answers.drop(uid)
-	return r, ok
 }
 
 // PutOutput publishes the live output of a command.

@@ -39,14 +39,43 @@ func TestReplaysAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-func TestAnswersAreTakenOnce(t *testing.T) {
+// A result waits for the caller that asked, however many others come and go meanwhile.
+func TestResultsWaitForTheirCallers(t *testing.T) {
 	x := New()
-	x.PutAnswer("a", &Result{Text: "r"})
-	if _, ok := x.TakeAnswer("a"); !ok {
-		t.Fatal("the answer is not there")
+	ref, err := x.PutArguments([]byte("{}"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, ok := x.TakeAnswer("a"); ok {
-		t.Error("the answer is still there")
+	x.Deliver(ref, &Result{Text: "mine"})
+	x.DropArguments(ref)
+	for i := range 2 * MaxReplays {
+		x.PutReplay(types.UID(fmt.Sprint(i)), &Result{})
+	}
+	if r, ok := x.Collect(ref); !ok || r.Text != "mine" {
+		t.Errorf("collected %v, %v", r, ok)
+	}
+	x.Release(ref)
+	x.Release(ref)
+	if _, ok := x.Collect(ref); ok || len(x.calls) != 0 {
+		t.Errorf("after the release %d calls are left", len(x.calls))
+	}
+}
+
+// A caller that gives up leaves the arguments for the one that still works on them.
+func TestArgumentsOutliveTheirCaller(t *testing.T) {
+	x := New()
+	ref, err := x.PutArguments([]byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Release(ref)
+	if _, ok := x.Arguments(ref); !ok {
+		t.Fatal("the arguments went with the caller")
+	}
+	x.Deliver(ref, &Result{})
+	x.DropArguments(ref)
+	if len(x.calls) != 0 || x.argBytes != 0 {
+		t.Errorf("%d calls, %d bytes are left", len(x.calls), x.argBytes)
 	}
 }
 

@@ -140,6 +140,16 @@ func (s *sniffed) Write(p []byte) (int, error) {
 	return s.out.Write(p)
 }
 
+// CloseWrite says that nothing more is written and lets the peer read the rest; net/http asks for it when it
+// refuses a request.
+func (s *sniffed) CloseWrite() error {
+	s.once.Do(s.decide)
+	if half, ok := s.out.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return s.Conn.Close()
+}
+
 // readFrom is a connection whose first byte has been read already.
 type readFrom struct {
 	net.Conn

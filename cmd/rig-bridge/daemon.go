@@ -55,6 +55,7 @@ type daemon struct {
 	log      logr.Logger
 	failed   chan error // what ended by itself: a listener, the manager, the store, or all use
 	activity activity
+	token    *security.Token
 
 	db         *storage.DB
 	api        *server.Server
@@ -88,8 +89,8 @@ func start(s *settings, log logr.Logger) (_ *daemon, err error) {
 	return d, nil
 }
 
-// openState makes the owner-only directories.
-func (d *daemon) openState(context.Context) error {
+// openState makes the owner-only directories and reads the token.
+func (d *daemon) openState(context.Context) (err error) {
 	for _, dir := range []string{d.settings.StateDir, d.outputDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("the state directory cannot be made: %w", err)
@@ -98,7 +99,8 @@ func (d *daemon) openState(context.Context) error {
 			return fmt.Errorf("the state directory must be the owner's alone: %w", err)
 		}
 	}
-	return nil
+	d.token, err = security.LoadToken(d.settings.TokenFile, d.settings.explicitToken)
+	return err
 }
 
 func (d *daemon) outputDir() string { return filepath.Join(d.settings.StateDir, "outputs") }
@@ -195,7 +197,7 @@ func (d *daemon) control(ctx context.Context, m ctrl.Manager) error {
 	workspaces := &workspace.Reconciler{Client: m.GetClient(), Live: d.api.Client, Account: account(), Host: hostname(), Now: time.Now}
 	d.operations = &operation.Reconciler{
 		Client: m.GetClient(), Live: d.api.Client, Durable: d.api.WaitDurable, Exchange: d.exchange, Runner: d.runner,
-		Locks: &runner.Locks{}, Env: env, Now: time.Now, NewID: uuid.NewString, Used: workspaces.Used,
+		Locks: &runner.Locks{}, Env: env, Now: d.clock(), NewID: uuid.NewString, Used: workspaces.Used,
 	}
 	if err := d.operations.SetupWithManager(ctx, m); err != nil {
 		return fmt.Errorf("set up the operation controller: %w", err)
@@ -214,6 +216,14 @@ func (d *daemon) control(ctx context.Context, m ctrl.Manager) error {
 	go d.pruneOutputs(ctx)
 	go d.watchStore(ctx)
 	return nil
+}
+
+// clock is the clock of the times in receipts. What is measured is measured by the monotonic one.
+func (d *daemon) clock() func() time.Time {
+	if d.settings.now != nil {
+		return d.settings.now
+	}
+	return time.Now
 }
 
 func (d *daemon) env() (engine.Env, error) {
@@ -327,11 +337,7 @@ func writeOwnerOnly(path string, content []byte) error {
 
 // serve begins to answer and tells others where.
 func (d *daemon) serve(ctx context.Context) error {
-	token, err := security.LoadToken(d.settings.TokenFile, d.settings.explicitToken)
-	if err != nil {
-		return err
-	}
-	handlers := []http.Handler{d.overTCP(token), d.overUnix()}
+	handlers := []http.Handler{d.overTCP(), d.overUnix()}
 	certificate, err := server.Certificate(d.settings.StateDir, time.Now())
 	if err != nil {
 		return err

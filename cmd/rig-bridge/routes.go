@@ -14,11 +14,11 @@ import (
 )
 
 // overTCP routes requests on the port: all but the health checks need the bearer.
-func (d *daemon) overTCP(token *security.Token) http.Handler {
+func (d *daemon) overTCP() http.Handler {
 	mux := http.NewServeMux()
-	mcp := security.Guard(d.mcp, security.GuardOptions{Port: d.port(), RefuseOrigin: true, Token: token})
+	mcp := security.Guard(d.mcp, security.GuardOptions{Port: d.port(), RefuseOrigin: true, Token: d.token})
 	mux.Handle("/mcp", mcp)
-	ours := security.GuardOptions{Port: d.port(), Token: token}
+	ours := security.GuardOptions{Port: d.port(), Token: d.token}
 	for _, path := range apiPaths {
 		mux.Handle(path, security.Guard(d.api.Handler, ours))
 	}

@@ -279,13 +279,12 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 	if a, ok := r.Exchange.Arguments(s.op.Spec.PayloadRef); ok && len(a) <= keptArguments {
 		o.answer.Arguments = a
 	}
+	r.Exchange.Deliver(s.op.Spec.PayloadRef, o.answer)
 	switch tool := s.op.Spec.Tool; {
 	case tool.ManagesWork(): // answered from its objects
 	case o.reason == v1alpha1.ReasonOutcomeUncertain: // answered from its receipt, which says what to inspect
 	case tool.Keyed():
 		r.Exchange.PutReplay(uid, o.answer)
-	default:
-		r.Exchange.PutAnswer(uid, o.answer)
 	}
 	judge(s.op, o, metav1.NewMicroTime(r.Now()))
 	failpoint.Hit(failpoint.BeforeTerminal)

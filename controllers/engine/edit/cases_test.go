@@ -216,7 +216,7 @@ func TestC6WrongCharacterInALargeFileIsFoundFast(t *testing.T) {
 	} {
 		start := time.Now()
 		f.refuses(engine.TextNotFound, tc.says, tc.old, "x")
-		if d := time.Since(start); d > time.Second {
+		if d := time.Since(start); d > 10*time.Second { // far from the second it should take, also under the race detector
 			t.Errorf("%s took %v", name, d)
 		}
 	}
@@ -441,7 +441,7 @@ func TestWorstCasesAreBounded(t *testing.T) {
 	start := time.Now()
 	f.refuses(engine.TextAmbiguous, "Found 8339609 occurrences", strings.Repeat("a", 49000), "b")
 	f.refuses(engine.TextNotFound, "", strings.Repeat("a", 49000)+"b", "c")
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > time.Minute { // quadratic work would take hours
 		t.Errorf("took %v", d)
 	}
 }

@@ -137,7 +137,7 @@ func TestRootOfTheSystem(t *testing.T) {
 	env := tree(t, nil)
 	start := time.Now()
 	got := text(t, env, grep.Args{Pattern: "[a-z]", Path: "/", Limit: 5})
-	if d := time.Since(start); d > 10*time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("took %v", d)
 	}
 	if strings.HasPrefix(got, "proc/") || strings.HasPrefix(got, "sys/") {
@@ -145,7 +145,7 @@ func TestRootOfTheSystem(t *testing.T) {
 	}
 	start = time.Now()
 	text(t, env, grep.Args{Pattern: "no such text anywhere \u2603", Path: "/proc/self"})
-	if d := time.Since(start); d > 10*time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("/proc/self took %v", d)
 	}
 }
@@ -242,7 +242,7 @@ func TestCancelled(t *testing.T) {
 	if engine.ReasonOf(err) != engine.Cancelled {
 		t.Errorf("got %v", err)
 	}
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > 30*time.Second {
 		t.Errorf("took %v", d)
 	}
 }

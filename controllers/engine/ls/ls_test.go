@@ -118,7 +118,7 @@ func TestHugeDirectory(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	t.Logf("%d entries in %v", n, elapsed)
-	if elapsed > 10*time.Second {
+	if elapsed > time.Minute {
 		t.Errorf("took %v", elapsed)
 	}
 }

@@ -84,7 +84,7 @@ func TestLargeRewriteIsBounded(t *testing.T) {
 	} {
 		start := time.Now()
 		patch := textdiff.Compare(tc.before, tc.after).Patch("f")
-		if d := time.Since(start); d > 3*time.Second {
+		if d := time.Since(start); d > 30*time.Second {
 			t.Errorf("%s took %v", name, d)
 		}
 		got, changed := apply(t, tc.before, patch)
