@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -91,7 +92,10 @@ func parseCursor(s string) (*position, error) {
 	if err != nil {
 		return nil, err
 	}
-	used, name, _ := strings.Cut(string(b), ".")
+	used, name, whole := strings.Cut(string(b), ".")
+	if !whole {
+		return nil, errors.New("it names no thread")
+	}
 	at, err := strconv.ParseInt(used, 36, 64)
 	return &position{at, name}, err
 }
