@@ -31,7 +31,13 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	db, err := storage.Open(storage.Options{Dir: t.TempDir(), Logger: testr.New(t)})
+	return newEnvWith(t, storage.Options{})
+}
+
+func newEnvWith(t *testing.T, o storage.Options) *env {
+	t.Helper()
+	o.Dir, o.Logger = t.TempDir(), testr.New(t)
+	db, err := storage.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

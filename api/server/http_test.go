@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -12,10 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/rigbridge/rigbridge/api/storage"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
@@ -241,4 +246,90 @@ func TestNoPatchTypeIsMisread(t *testing.T) {
 	if _, err := d.Patch(t.Context(), "patched", types.MergePatchType, []byte(`{"spec":`), metav1.PatchOptions{}); !apierrors.IsBadRequest(err) {
 		t.Errorf("a broken patch: %v", err)
 	}
+}
+
+// What kubectl get -w does: a table for each change, with the columns in the first only.
+func TestWatchedTables(t *testing.T) {
+	e := newEnv(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, e.config.Host+"/apis/"+v1alpha1.GroupVersion.String()+"/namespaces/default/operations?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	o := newOperation("ws", "key", v1alpha1.ToolBash)
+	create(t, e.Client, o)
+	finish(t, e.Client, o)
+	events := json.NewDecoder(resp.Body)
+	for i, want := range []string{"ADDED", "MODIFIED"} {
+		var event struct {
+			Type   string
+			Object metav1.Table
+		}
+		if err := events.Decode(&event); err != nil {
+			t.Fatal(err)
+		}
+		if event.Type != want || len(event.Object.Rows) != 1 || event.Object.Rows[0].Cells[0] != o.Name || (len(event.Object.ColumnDefinitions) > 0) != (i == 0) {
+			t.Errorf("event %d: %s with %d columns, %d rows", i, event.Type, len(event.Object.ColumnDefinitions), len(event.Object.Rows))
+		}
+	}
+}
+
+// Who comes back after too long is told to list again.
+func TestOldVersionsExpire(t *testing.T) {
+	e := newEnvWith(t, storage.Options{HistoryEvents: 2, HistoryRevisions: 4})
+	c := e.remote(t)
+	p := newProject("busy")
+	create(t, c, p)
+	old := p.ResourceVersion
+	for i := range 30 {
+		p.Spec.DisplayName = fmt.Sprint(i)
+		if err := c.Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := c.Watch(t.Context(), &v1alpha1.ProjectList{}, client.InNamespace(v1alpha1.Namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: old}})
+	if err == nil {
+		defer w.Stop()
+		if ev := nextOfAny(t, w); ev.Type == watch.Error {
+			err = apierrors.FromObject(ev.Object)
+		}
+	}
+	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		t.Errorf("watching from %s when %s is current: %v", old, p.ResourceVersion, err)
+	}
+}
+
+// An ordinary informer, as other programs have it, follows over HTTP.
+func TestInformerOverHTTP(t *testing.T) {
+	e := newEnv(t)
+	create(t, e.Client, newProject("before"))
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(e.dynamic(t), 0)
+	informer := factory.ForResource(v1alpha1.GroupVersion.WithResource("projects"))
+	names := func() string {
+		var names []string
+		for _, key := range informer.Informer().GetStore().ListKeys() {
+			names = append(names, strings.TrimPrefix(key, v1alpha1.Namespace+"/"))
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	stop := make(chan struct{})
+	factory.Start(stop)
+	defer factory.Shutdown()
+	defer close(stop)
+	eventually(t, "the informer has what was there", func() bool { return names() == "before" })
+	after := newProject("after")
+	create(t, e.Client, after)
+	eventually(t, "the informer has what came", func() bool { return names() == "after before" })
+	if err := e.Client.Delete(t.Context(), after); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the informer lost what went", func() bool { return names() == "before" })
 }
