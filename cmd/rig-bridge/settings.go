@@ -30,6 +30,7 @@ type settings struct {
 	idleExit      time.Duration
 	explicitToken bool
 	syncStore     func(*os.File) error // for tests; nil brings the store's files to the disk
+	now           func() time.Time     // for tests; nil is the system's clock
 }
 
 func (s *settings) flags(c *cobra.Command) {
