@@ -269,7 +269,7 @@ func TestOutOfTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "No matches found\n\n[incomplete: stopped after 1 second with 0 directories unread. Narrow path or pattern]"; res.Text != want {
+	if want := "No matches found\n\n[incomplete: stopped after 1 second with files not read to their end. Narrow path or pattern]"; res.Text != want {
 		t.Errorf("got %q", res.Text)
 	}
 }

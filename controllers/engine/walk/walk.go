@@ -395,9 +395,12 @@ func InGit(path string) bool {
 func (out Outcome[R]) Shortfalls(o Options) []string {
 	var notices []string
 	if out.TimedOut {
-		notices = append(notices, fmt.Sprintf("incomplete: stopped after %s with %s unread. Narrow path or pattern",
-			counted(int(o.Budget.Round(time.Second)/time.Second), "second", "seconds"),
-			counted(out.Unread, "directory", "directories")))
+		left := "files not read to their end"
+		if out.Unread > 0 {
+			left = counted(out.Unread, "directory", "directories") + " unread"
+		}
+		notices = append(notices, fmt.Sprintf("incomplete: stopped after %s with %s. Narrow path or pattern",
+			counted(int(o.Budget.Round(time.Second)/time.Second), "second", "seconds"), left))
 	}
 	if out.Unreadable > 0 {
 		notices = append(notices, fmt.Sprintf("incomplete: %s could not be read: %s",

@@ -197,6 +197,12 @@ func TestBudget(t *testing.T) {
 	if got := out.Shortfalls(o); len(got) != 1 || got[0] != want {
 		t.Errorf("notices %q", got)
 	}
+	// All directories were listed, but not all of their files were searched.
+	inFiles := walk.Outcome[string]{TimedOut: true}
+	want = "incomplete: stopped after 20 seconds with files not read to their end. Narrow path or pattern"
+	if got := inFiles.Shortfalls(walk.Options{Budget: 20 * time.Second}); len(got) != 1 || got[0] != want {
+		t.Errorf("notices %q", got)
+	}
 }
 
 func TestRootIsGone(t *testing.T) {
