@@ -18,6 +18,9 @@ func judgeRunning(op *v1alpha1.Operation, attempt v1alpha1.OperationAttempt, now
 // judge records the outcome of an operation.
 func judge(op *v1alpha1.Operation, o *outcome, now metav1.MicroTime) {
 	st := &op.Status
+	if st.StartTime != nil && now.Before(st.StartTime) { // the clock was set back meanwhile
+		now = *st.StartTime
+	}
 	st.CompletionTime = &now
 	st.ExitCode, st.Signal = o.exitCode, o.signal
 	st.Revision, st.ChangedPaths = o.revision, o.changed
