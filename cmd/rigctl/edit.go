@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -40,8 +42,8 @@ func editCommand(conn *connection) *cobra.Command {
 	}
 }
 
-// edit shows an object in the editor and sends what was changed. The resourceVersion goes with it, so that a
-// change by somebody else in the meantime is noticed. What was written is kept if it cannot be sent.
+// edit shows an object in the editor and sends what was changed, unless somebody else changed the object's intent
+// in the meantime. What was written is kept if it cannot be sent.
 func (c *connection) edit(ctx context.Context, info *resource.Info) error {
 	shown := asUnstructured(info.Object).DeepCopy()
 	shown.SetManagedFields(nil)
@@ -109,11 +111,32 @@ func send(info *resource.Info, shown *unstructured.Unstructured, before, after [
 	if err != nil {
 		return fmt.Errorf("find what changed: %w", err)
 	}
-	if patch, err = withVersion(patch, shown.GetResourceVersion()); err != nil {
-		return err
+	return patchUnlessChanged(info, shown, patch)
+}
+
+// patchUnlessChanged sends a patch that holds only for what was shown. A status that changed meanwhile, as it does
+// all the time, is no reason to refuse.
+func patchUnlessChanged(info *resource.Info, shown *unstructured.Unstructured, patch []byte) error {
+	helper := resource.NewHelper(info.Client, info.Mapping).WithFieldManager("rigctl-edit")
+	latest := shown
+	for {
+		exact, err := withVersion(patch, latest.GetResourceVersion())
+		if err != nil {
+			return err
+		}
+		_, err = helper.Patch(info.Namespace, info.Name, types.MergePatchType, exact, nil)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		got, gerr := helper.Get(info.Namespace, info.Name)
+		if gerr != nil {
+			return gerr
+		}
+		if latest = asUnstructured(got); latest.GetUID() != shown.GetUID() || latest.GetGeneration() != shown.GetGeneration() ||
+			!maps.Equal(latest.GetLabels(), shown.GetLabels()) || !maps.Equal(latest.GetAnnotations(), shown.GetAnnotations()) {
+			return err
+		}
 	}
-	_, err = resource.NewHelper(info.Client, info.Mapping).WithFieldManager("rigctl-edit").Patch(info.Namespace, info.Name, types.MergePatchType, patch, nil)
-	return err
 }
 
 // withVersion makes a patch hold only for the version that it was made from.

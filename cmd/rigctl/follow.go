@@ -33,6 +33,7 @@ type follower struct {
 	mapping *meta.RESTMapping
 	client  rest.Interface
 	fields  string
+	name    string // of the one object that is watched, if it is one
 	show    printers.ResourcePrinter
 	align   flusher // keeps the widths of columns over events; nil for what is no table
 
@@ -57,6 +58,9 @@ func (g *get) follow(ctx context.Context, args []string) error {
 	}
 	if err := f.list(ctx, !g.watchOnly); err != nil {
 		return err
+	}
+	if f.name != "" && len(f.seen) == 0 && !g.ignoreNotFound {
+		return apierrors.NewNotFound(f.mapping.Resource.GroupResource(), f.name)
 	}
 	wait := firstWait
 	for {
@@ -95,6 +99,7 @@ func (g *get) newFollower(args []string) (*follower, error) {
 	}
 	f := &follower{get: g, fields: g.fields, seen: map[types.UID]runtime.Object{}}
 	if len(names) == 1 {
+		f.name = names[0]
 		f.fields = fields.OneTermEqualSelector(metav1.ObjectNameField, names[0]).String()
 	}
 	var err error
