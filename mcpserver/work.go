@@ -61,7 +61,7 @@ func (k *claim) managed(ctx context.Context, op *v1alpha1.Operation, replayed bo
 // made reads what an operation has made.
 func (c *Calls) made(ctx context.Context, op *v1alpha1.Operation) (map[string]any, error) {
 	fields := map[string]any{}
-	project := ""
+	project := &v1alpha1.Project{}
 	if ref := op.Spec.ThreadRef; ref != nil {
 		fields["thread_id"] = ref.Name
 		thread := &v1alpha1.Thread{}
@@ -70,8 +70,10 @@ func (c *Calls) made(ctx context.Context, op *v1alpha1.Operation) (map[string]an
 			return nil, err
 		}
 		if found {
-			project = thread.Spec.ProjectRef.Name
-			fields["project_id"] = project
+			fields["project_id"] = thread.Spec.ProjectRef.Name
+			if err := c.existing(ctx, thread.Spec.ProjectRef.Name, project); err != nil {
+				return nil, err
+			}
 		}
 	}
 	run := &v1alpha1.Run{}
@@ -146,24 +148,20 @@ func millis(t *metav1.MicroTime) *int64 {
 
 // handoffFields shows a handoff as it was made. The run knows the time more exactly than the handoff's own
 // metadata, which counts in seconds.
-func handoffFields(h *v1alpha1.Handoff, run *v1alpha1.Run, project string) map[string]any {
+func handoffFields(h *v1alpha1.Handoff, run *v1alpha1.Run, project *v1alpha1.Project) map[string]any {
 	created := h.CreationTimestamp.UnixMilli()
 	if at := millis(run.Status.CompletionTime); at != nil {
 		created = *at
 	}
-	delivery := "disabled"
-	if phase := h.Status.Delivery.Phase; phase != "" {
-		delivery = snake(string(phase))
+	delivery := "pending"
+	if phase := h.Status.Delivery.Phase; phase == v1alpha1.DeliveryDisabled || phase == "" && !project.Spec.Notifications.Desktop {
+		delivery = "disabled"
 	}
-	fields := map[string]any{
-		"id": h.Name, "projectId": project, "threadId": h.Spec.ThreadRef.Name, "runId": h.Spec.RunRef.Name,
+	return map[string]any{
+		"id": h.Name, "projectId": project.Name, "threadId": h.Spec.ThreadRef.Name, "runId": h.Spec.RunRef.Name,
 		"reason": snake(string(h.Spec.Reason)), "summary": h.Spec.Summary, "createdAt": created, "readAt": nil,
 		"desktopDelivery": delivery, "deliveryError": nil,
 	}
-	if h.Status.Delivery.Error != "" {
-		fields["deliveryError"] = h.Status.Delivery.Error
-	}
-	return fields
 }
 
 // snake turns a PascalCase name of the API into the contract's form.

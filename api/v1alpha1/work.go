@@ -6,9 +6,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// Active says whether somebody has still to read the handoff, or its reconciler to note that it was read. The
-// controllers' cache holds those only.
-func (h *Handoff) Active() bool { return !h.Spec.Acknowledged || h.Status.ReadTime == nil }
+// Active says whether somebody has still to read the handoff, or its reconciler to note that it was read or to
+// deliver it. The controllers' cache holds those only.
+func (h *Handoff) Active() bool {
+	switch h.Status.Delivery.Phase {
+	case "", DeliveryPending, DeliverySending:
+		return true
+	}
+	return !h.Spec.Acknowledged || h.Status.ReadTime == nil
+}
 
 // AnnotationOperation names, by UID, the operation that made a handoff.
 const AnnotationOperation = GroupName + "/operation"

@@ -36,7 +36,8 @@ func (d *daemon) controlWork(ctx context.Context, m ctrl.Manager, workspaces *wo
 	if err := projects.SetupWithManager(ctx, m); err != nil {
 		return fmt.Errorf("set up the project controller: %w", err)
 	}
-	handoffs := &handoff.Reconciler{Client: m.GetClient(), Now: time.Now}
+	handoffs := &handoff.Reconciler{Client: m.GetClient(), Durable: d.api.WaitDurable, Notifier: handoff.Desktop{}, Now: time.Now,
+		Link: func(thread string) string { return fmt.Sprintf("http://127.0.0.1:%d/#thread=%s", d.port(), thread) }}
 	if err := handoffs.SetupWithManager(m); err != nil {
 		return fmt.Errorf("set up the handoff controller: %w", err)
 	}

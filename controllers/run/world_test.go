@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -43,9 +44,35 @@ type world struct {
 	runs    *run.Reconciler
 	threads *thread.Reconciler
 	durable func(ctx context.Context, resourceVersion string) error // nil: the store's own
+	desktop desktop
 
 	mu    sync.Mutex
 	ahead time.Duration // of the clock
+}
+
+// desktop is a person's desktop.
+type desktop struct {
+	mu    sync.Mutex
+	shown []handoff.Notification
+	err   error         // of the next notifications
+	gate  chan struct{} // if set, each waits for it
+}
+
+func (d *desktop) Notify(_ context.Context, n handoff.Notification) error {
+	d.mu.Lock()
+	d.shown = append(d.shown, n)
+	err, gate := d.err, d.gate
+	d.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return err
+}
+
+func (d *desktop) seen() []handoff.Notification {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.shown)
 }
 
 func newWorld(t testing.TB) *world {
@@ -103,7 +130,7 @@ func (w *world) live() {
 	w.runs = &run.Reconciler{Client: m.GetClient(), Live: api.Client, Durable: durable, Now: w.now, NewID: uuid.NewString, Used: w.threads.Used}
 	w.must(errors.Join(w.runs.SetupWithManager(ctx, m), w.threads.SetupWithManager(ctx, m),
 		(&project.Reconciler{Client: m.GetClient()}).SetupWithManager(ctx, m),
-		(&handoff.Reconciler{Client: m.GetClient(), Now: w.now}).SetupWithManager(m)))
+		(&handoff.Reconciler{Client: m.GetClient(), Durable: durable, Notifier: &w.desktop, Link: func(thread string) string { return "http://127.0.0.1/#thread=" + thread }, Now: w.now}).SetupWithManager(m)))
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()
 	w.stop = func() {
