@@ -366,9 +366,12 @@ func powerCuts(t *testing.T, cuts int, careless bool) (wrong []string) {
 // part of what came later. The store opens each time, and nothing that was acknowledged is lost or undone.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
-	cuts := 300
-	if testing.Short() {
-		cuts = 60
+	cuts := 60
+	switch {
+	case os.Getenv("RIG_BRIDGE_CRASH") == "full": // as for hack/crash
+		cuts = 400
+	case testing.Short():
+		cuts = 16
 	}
 	wrong := powerCuts(t, cuts, false)
 	require.Empty(t, wrong[:min(len(wrong), 10)])
