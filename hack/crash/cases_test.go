@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -386,7 +387,48 @@ func kill(t testing.TB, pid string) {
 func TestF6Zombies(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	c := h.begin(t)
+	forkMuch(t, h.begin(t))
+	eventually(t, "no child of the daemon is a zombie", func() bool { return len(zombies(t, h.daemon.Pid())) == 0 })
+}
+
+// TestF6ZombiesOfProcessOne is the same for a daemon that is process 1 of a container, to which all orphans go.
+func TestF6ZombiesOfProcessOne(t *testing.T) {
+	t.Parallel()
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		t.Skip("needs unshare of util-linux")
+	}
+	binary, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(realDir(t), "process-one")
+	put(t, script, "#!/bin/sh\nexec "+unshare+" --user --map-root-user --pid --fork --kill-child --mount-proc "+binary+" \"$@\"\n")
+	if err := os.Chmod(script, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := newHouse(t)
+	h.daemon = daemon.Start(t, daemon.Options{Binary: script, StateDir: h.state, Home: h.home})
+	t.Cleanup(func() { h.kill(t) }) // unshare passes no gentler signal on
+	c := h.daemon.Client()
+	one := c.OK(t, "bash", daemon.Args{"workspace_id": c.Open(t, realDir(t)), "request_key": "k1", "command": "echo $PPID"})
+	if one.Text() != "1\n" {
+		t.Fatalf("the daemon is not process 1 but %s", one.Text())
+	}
+	forkMuch(t, c)
+	eventually(t, "no child of the daemon is a zombie", func() bool {
+		for _, pid := range children(t, h.daemon.Pid()) {
+			if len(zombies(t, pid)) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// forkMuch runs short commands, of which some leave children to whoever takes orphans.
+func forkMuch(t *testing.T, c *daemon.Client) {
+	t.Helper()
 	workspace := c.Open(t, realDir(t))
 	commands := length(80, 200, 500)
 	var wg sync.WaitGroup
@@ -402,19 +444,43 @@ func TestF6Zombies(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "no child of the daemon is a zombie", func() bool { return len(zombies(t, h.daemon.Pid())) == 0 })
 }
 
-// zombies are the dead children that a process has not collected.
-func zombies(t testing.TB, parent int) (pids []string) {
+// children are the processes whose parent is the given one.
+func children(t testing.TB, parent int) (pids []int) {
+	t.Helper()
+	for pid, s := range processes(t) {
+		if s[1] == strconv.Itoa(parent) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// processes are all processes with the fields of stat.
+func processes(t testing.TB) map[int][]string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := map[int][]string{}
 	for _, e := range entries {
-		if s := stat(e.Name()); len(s) > 1 && s[0] == "Z" && s[1] == strconv.Itoa(parent) {
-			pids = append(pids, e.Name())
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if s := stat(e.Name()); len(s) > 1 {
+				all[pid] = s
+			}
+		}
+	}
+	return all
+}
+
+// zombies are the dead children that a process has not collected.
+func zombies(t testing.TB, parent int) (pids []int) {
+	t.Helper()
+	for pid, s := range processes(t) {
+		if s[0] == "Z" && s[1] == strconv.Itoa(parent) {
+			pids = append(pids, pid)
 		}
 	}
 	return pids
