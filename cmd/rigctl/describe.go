@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
+
+	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
 func describeCommand(conn *connection) *cobra.Command {
@@ -36,6 +39,9 @@ func describeCommand(conn *connection) *cobra.Command {
 					fmt.Fprint(conn.streams.Out, "\n\n")
 				}
 				if derr := describe(conn.streams.Out, info, time.Now()); derr != nil {
+					return derr
+				}
+				if derr := conn.describeRequest(c.Context(), info); derr != nil {
 					return derr
 				}
 			}
@@ -82,6 +88,21 @@ func describe(out io.Writer, info *resource.Info, now time.Time) error {
 		return err
 	}
 	return printConditions(out, conditions, now)
+}
+
+// describeRequest prints what an operation was called with, while the daemon has it in memory.
+func (c *connection) describeRequest(ctx context.Context, info *resource.Info) error {
+	if info.Mapping.GroupVersionKind.GroupKind() != v1alpha1.GroupVersion.WithKind("Operation").GroupKind() {
+		return nil
+	}
+	client, err := c.client(v1alpha1.GroupVersion)
+	if err != nil {
+		return err
+	}
+	if arguments := c.request(ctx, client, info.Name); arguments != nil {
+		return printPart(c.streams.Out, "Request", arguments)
+	}
+	return nil
 }
 
 func pairs(m map[string]string) string {

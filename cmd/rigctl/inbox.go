@@ -38,7 +38,8 @@ func (c *connection) inbox(ctx context.Context, now time.Time) error {
 			threads[t.ID] = t.Title
 		}
 	}
-	w := bufio.NewWriter(c.streams.Out)
+	lines := bufio.NewWriter(c.streams.Out)
+	w := printable{lines} // outside of the buffer, which may break characters in two
 	for _, h := range s.Notifications {
 		if h.ReadAt != nil {
 			continue
@@ -47,5 +48,5 @@ func (c *connection) inbox(ctx context.Context, now time.Time) error {
 			cmp.Or(projects[h.ProjectID], none), cmp.Or(threads[h.ThreadID], none), duration.HumanDuration(now.Sub(time.UnixMilli(h.CreatedAt))))
 		fmt.Fprintf(w, "  %s\n  rigctl ack %s\n", strings.ReplaceAll(h.Summary, "\n", "\n  "), h.ID)
 	}
-	return w.Flush()
+	return lines.Flush()
 }

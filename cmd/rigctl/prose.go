@@ -15,7 +15,8 @@ const shownThreads = 10
 
 // print tells the status to people.
 func (s *statusView) print(out io.Writer) error {
-	w := bufio.NewWriter(out)
+	lines := bufio.NewWriter(out)
+	w := printable{lines} // outside of the buffer, which may break characters in two
 	now := time.UnixMilli(s.StartedAt).Add(time.Duration(s.UptimeSeconds) * time.Second)
 	fmt.Fprintf(w, "Rig Bridge %s, up %s: %s running, %s, %d unread\n", s.Version, duration.HumanDuration(time.Duration(s.UptimeSeconds)*time.Second),
 		count(s.ActiveCommandsCount, "command"), count(s.ProjectsCount, "project"), s.UnreadCount)
@@ -43,7 +44,7 @@ func (s *statusView) print(out io.Writer) error {
 			t.print(w, open[t.ID], unread[t.ID], now)
 		}
 	}
-	return w.Flush()
+	return lines.Flush()
 }
 
 func (t *threadView) print(w io.Writer, open *workspaceView, unread []handoffView, now time.Time) {
@@ -62,7 +63,7 @@ func (t *threadView) print(w io.Writer, open *workspaceView, unread []handoffVie
 		return
 	}
 	for _, c := range open.ActiveCommands {
-		fmt.Fprintf(w, "      running %s for %ds\n", c.Description, *c.ElapsedMs/1000)
+		fmt.Fprintf(w, "      running for %ds: %s\n", *c.ElapsedMs/1000, oneLine(c.Description))
 	}
 	if c := open.LastCommand; c != nil {
 		fmt.Fprintf(w, "      %s\n", c.outcome())
@@ -89,7 +90,7 @@ func (c *commandView) outcome() string {
 	if c.Success != nil && *c.Success {
 		mark = "✓"
 	}
-	text := mark + " " + c.Description
+	text := mark + " " + oneLine(c.Description)
 	if c.DurationMs != nil {
 		text += fmt.Sprintf(" in %.1fs", float64(*c.DurationMs)/1000)
 	}
@@ -97,6 +98,21 @@ func (c *commandView) outcome() string {
 		text += ": " + first
 	}
 	return text
+}
+
+// lineWidth is how much of a command is shown, in characters.
+const lineWidth = 100
+
+// oneLine is a command's first line, cut where it is long.
+func oneLine(s string) string {
+	line, more, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(line); len(r) > lineWidth {
+		return string(r[:lineWidth]) + " …"
+	}
+	if more != "" {
+		line += " …"
+	}
+	return line
 }
 
 // short is enough of a UUID to tell it from its neighbours.

@@ -127,9 +127,9 @@ func (w *world) workspace(o *v1alpha1.Workspace, now time.Time) workspaceView {
 	for i := range w.operations[o.Name] {
 		op := &w.operations[o.Name][i]
 		if !op.Over() {
-			v.ActiveCommands = append(v.ActiveCommands, viewCommand(op, now))
+			v.ActiveCommands = append(v.ActiveCommands, w.command(op, now))
 		} else if len(v.RecentCommands) < recentCommands {
-			v.RecentCommands = append(v.RecentCommands, viewCommand(op, now))
+			v.RecentCommands = append(v.RecentCommands, w.command(op, now))
 		}
 	}
 	if len(v.RecentCommands) > 0 {
@@ -138,9 +138,9 @@ func (w *world) workspace(o *v1alpha1.Workspace, now time.Time) workspaceView {
 	return v
 }
 
-func viewCommand(o *v1alpha1.Operation, now time.Time) commandView {
+func (w *world) command(o *v1alpha1.Operation, now time.Time) commandView {
 	start := began(o)
-	v := commandView{ID: o.Name, Tool: string(o.Spec.Tool), Description: description(o), StartedAt: start.UnixMilli()}
+	v := commandView{ID: o.Name, Tool: string(o.Spec.Tool), Description: describeCall(o, w.arguments[o.Name]), StartedAt: start.UnixMilli()}
 	if !o.Over() {
 		elapsed := now.Sub(start).Milliseconds()
 		v.ElapsedMs = &elapsed
@@ -156,11 +156,6 @@ func viewCommand(o *v1alpha1.Operation, now time.Time) commandView {
 		v.Error = o.Succeeded().Message
 	}
 	return v
-}
-
-// description says what a call is about without its arguments, which no object holds.
-func description(o *v1alpha1.Operation) string {
-	return strings.Join(append([]string{string(o.Spec.Tool)}, o.Spec.Paths...), " ")
 }
 
 func (w *world) project(o *v1alpha1.Project) projectView {

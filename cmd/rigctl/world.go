@@ -31,6 +31,7 @@ type world struct {
 	operations map[string][]v1alpha1.Operation // of a workspace, latest first
 	handoffs   []v1alpha1.Handoff              // latest first
 	projectOf  map[string]string               // of a thread
+	arguments  map[string]map[string]any       // of an operation, while the daemon has them in memory
 }
 
 func (c *connection) readWorld(ctx context.Context) (*world, error) {
@@ -43,7 +44,7 @@ func (c *connection) readWorld(ctx context.Context) (*world, error) {
 		projects:   all(r, "projects", "", 0, func(l *v1alpha1.ProjectList) []v1alpha1.Project { return l.Items }),
 		workspaces: all(r, "workspaces", "", 0, func(l *v1alpha1.WorkspaceList) []v1alpha1.Workspace { return l.Items }),
 		handoffs:   all(r, "handoffs", "", 0, func(l *v1alpha1.HandoffList) []v1alpha1.Handoff { return l.Items }),
-		projectOf:  map[string]string{},
+		projectOf:  map[string]string{}, arguments: map[string]map[string]any{},
 	}
 	threads := all(r, "threads", "", 0, func(l *v1alpha1.ThreadList) []v1alpha1.Thread { return l.Items })
 	runs := all(r, "runs", "", 0, func(l *v1alpha1.RunList) []v1alpha1.Run { return l.Items })
@@ -60,6 +61,15 @@ func (c *connection) readWorld(ctx context.Context) (*world, error) {
 	w.operations = groupBy(operations, func(o *v1alpha1.Operation) string { return o.Spec.WorkspaceRef.Name })
 	for _, t := range threads {
 		w.projectOf[t.Name] = t.Spec.ProjectRef.Name
+	}
+	for i := range w.workspaces {
+		latest := true
+		for _, o := range w.operations[w.workspaces[i].Name] {
+			if !o.Over() || latest {
+				w.arguments[o.Name] = c.request(ctx, client, o.Name)
+			}
+			latest = latest && !o.Over()
+		}
 	}
 	return w, nil
 }
