@@ -7,8 +7,8 @@ require (
 	github.com/dgraph-io/ristretto/v2 v2.2.0
 	github.com/go-logr/logr v1.4.3
 	github.com/go-logr/zapr v1.3.0
-	github.com/google/btree v1.1.3
 	github.com/godbus/dbus/v5 v5.2.4
+	github.com/google/btree v1.1.3
 	github.com/google/uuid v1.6.0
 	github.com/mark3labs/mcp-go v1.2.1
 	github.com/modelcontextprotocol/go-sdk v1.8.0

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -43,18 +44,18 @@ func (c *Calls) listWorkspaces(ctx context.Context, tool string, raw json.RawMes
 	if err != nil {
 		return Failure(CodeInvalidArguments, "InvalidCursor", "cursor: must be a next_cursor of workspace_list. Leave it out to begin with what was used last.", nil)
 	}
-	l := &listing{calls: c, now: time.Now(), threads: map[string]*v1alpha1.Thread{}}
-	for _, step := range []func(context.Context) error{l.readThreads, l.readHandles} {
+	l := &listing{calls: c, now: time.Now(), after: after}
+	for _, step := range []func(context.Context) error{l.readHandles, l.readThreads} {
 		if err := step(ctx); err != nil {
 			return c.internal(err, tool)
 		}
 	}
-	projects, next, err := l.page(ctx, after)
+	projects, next, err := l.page(ctx)
 	if err != nil {
 		return c.internal(err, tool)
 	}
-	fields := map[string]any{"projects": projects, "handles": l.handles, "threads_total": len(l.order)}
-	text := fmt.Sprintf("%s, %s and %s are known.", count(l.projects, "project"), count(len(l.order), "thread"), count(len(l.handles), "open workspace"))
+	fields := map[string]any{"projects": projects, "handles": l.handles, "threads_total": len(l.threads)}
+	text := fmt.Sprintf("%s, %s and %s are known.", count(l.projects, "project"), count(len(l.threads), "thread"), count(len(l.handles), "open workspace"))
 	if next != "" {
 		fields["next_cursor"] = next
 		text += " More threads were used earlier: call again with cursor " + next + "."
@@ -104,8 +105,8 @@ func parseCursor(s string) (*position, error) {
 type listing struct {
 	calls    *Calls
 	now      time.Time
-	threads  map[string]*v1alpha1.Thread
-	order    []position // of all threads, not sorted until the page is made
+	after    *position // where the page begins; nil: with the latest
+	threads  []v1alpha1.Thread
 	projects int
 	handles  []json.RawMessage
 	opened   map[string]time.Time // last use of the threads that have an open workspace
@@ -116,57 +117,56 @@ func (l *listing) readThreads(ctx context.Context) error {
 	if err := l.calls.Cache.List(ctx, threads, client.InNamespace(v1alpha1.Namespace)); err != nil {
 		return fmt.Errorf("list threads: %w", err)
 	}
-	for i := range threads.Items {
-		l.threads[threads.Items[i].Name] = &threads.Items[i]
-	}
+	l.threads = threads.Items
 	return nil
 }
 
-func lastUsed(t *v1alpha1.Thread) time.Time {
-	if t.Status.LastUsedTime != nil {
-		return t.Status.LastUsedTime.Time
-	}
-	return t.CreationTimestamp.Time
+// candidate is a thread that the page or a later one shows.
+type candidate struct {
+	position
+	thread *v1alpha1.Thread
 }
 
-// page makes the page that begins after a position, and the cursor of the next one if there is more.
-func (l *listing) page(ctx context.Context, after *position) (projects []*projectView, next string, err error) {
+// candidates is a heap, the latest used on top: a page needs a few of many.
+type candidates []candidate
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (c candidates) Len() int           { return len(c) }
+func (c candidates) Less(i, j int) bool { return c[i].compare(c[j].position) < 0 }
+func (c candidates) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+func (c *candidates) Push(x any)        { *c = append(*c, x.(candidate)) }
+func (c *candidates) Pop() any {
+	last := (*c)[len(*c)-1]
+	*c = (*c)[:len(*c)-1]
+	return last
+}
+
+// page makes the page, and the cursor of the next one if there is more.
+func (l *listing) page(ctx context.Context) (projects []*projectView, next string, err error) {
 	known := &v1alpha1.ProjectList{}
 	if err := l.calls.Cache.List(ctx, known, client.InNamespace(v1alpha1.Namespace)); err != nil {
 		return nil, "", fmt.Errorf("list projects: %w", err)
 	}
-	l.sort()
 	l.projects = len(known.Items)
-	byName := map[string]*projectView{}
+	byName := make(map[string]*projectView, len(known.Items))
 	for i := range known.Items {
 		byName[known.Items[i].Name] = projectFields(&known.Items[i])
 	}
-	used := map[string]bool{}
-	for _, p := range l.order { // a project was used when the latest of its threads was
-		name := l.threads[p.name].Spec.ProjectRef.Name
-		if v := byName[name]; v != nil {
-			v.LastUsed, used[name] = max(v.LastUsed, p.used/1000), true
-		}
-	}
-	begin := 0
-	if after != nil {
-		begin, _ = slices.BinarySearchFunc(l.order, *after, func(p, q position) int {
-			if c := p.compare(q); c != 0 {
-				return c
-			}
-			return -1 // begin behind it
-		})
-	}
-	projects, size := []*projectView{}, 0
-	for i, p := range l.order[begin:] {
-		text, err := l.thread(ctx, p)
+	rest := l.rank(byName)
+	heap.Init(&rest)
+	projects = []*projectView{}
+	last, size := position{}, 0
+	for n := 0; len(rest) > 0; n++ {
+		c := heap.Pop(&rest).(candidate)
+		text, err := l.thread(ctx, c)
 		if err != nil {
 			return nil, "", err
 		}
-		if size += len(text); i > 0 && (i == maxThreads || size > maxThreadBytes) {
-			return projects, l.order[begin+i-1].cursor(), nil
+		if size += len(text); n > 0 && (n == maxThreads || size > maxThreadBytes) {
+			return projects, last.cursor(), nil
 		}
-		v := byName[l.threads[p.name].Spec.ProjectRef.Name]
+		last = c.position
+		v := byName[c.thread.Spec.ProjectRef.Name]
 		if v == nil { // removed by the user
 			continue
 		}
@@ -176,23 +176,39 @@ func (l *listing) page(ctx context.Context, after *position) (projects []*projec
 		v.Threads = append(v.Threads, text)
 	}
 	for i := range known.Items { // the last page has those without threads
-		if name := known.Items[i].Name; !used[name] {
-			projects = append(projects, byName[name])
+		if v := byName[known.Items[i].Name]; !v.used {
+			projects = append(projects, v)
 		}
 	}
 	return projects, "", nil
 }
 
-func (l *listing) sort() {
-	l.order = make([]position, 0, len(l.threads))
-	for name, t := range l.threads {
+// rank returns the threads that come after the page's beginning, and notes when projects were used: when the
+// latest of their threads was.
+func (l *listing) rank(projects map[string]*projectView) candidates {
+	rest := make(candidates, 0, len(l.threads))
+	for i := range l.threads {
+		t := &l.threads[i]
 		used := lastUsed(t)
-		if at := l.opened[name]; at.After(used) {
+		if at := l.opened[t.Name]; at.After(used) {
 			used = at
 		}
-		l.order = append(l.order, position{used.UnixMicro(), name})
+		p := position{used.UnixMicro(), t.Name}
+		if v := projects[t.Spec.ProjectRef.Name]; v != nil {
+			v.LastUsed, v.used = max(v.LastUsed, p.used/1000), true
+		}
+		if l.after == nil || l.after.compare(p) < 0 {
+			rest = append(rest, candidate{p, t})
+		}
 	}
-	slices.SortFunc(l.order, position.compare)
+	return rest
+}
+
+func lastUsed(t *v1alpha1.Thread) time.Time {
+	if t.Status.LastUsedTime != nil {
+		return t.Status.LastUsedTime.Time
+	}
+	return t.CreationTimestamp.Time
 }
 
 // projectView is a project as the contract shows it.
@@ -205,6 +221,8 @@ type projectView struct {
 	LastUsed int64             `json:"lastUsed"`
 	Desktop  bool              `json:"desktopNotifications"`
 	Threads  []json.RawMessage `json:"threads"`
+
+	used bool // it has threads
 }
 
 func projectFields(p *v1alpha1.Project) *projectView {
@@ -225,10 +243,10 @@ type threadView struct {
 	Runs     []runView `json:"runs"`
 }
 
-func (l *listing) thread(ctx context.Context, p position) (json.RawMessage, error) {
-	t := l.threads[p.name]
+func (l *listing) thread(ctx context.Context, c candidate) (json.RawMessage, error) {
+	t := c.thread
 	v := threadView{ID: t.Name, Project: t.Spec.ProjectRef.Name, Title: t.Spec.Title, Cwd: t.Spec.Cwd,
-		Created: t.CreationTimestamp.UnixMilli(), LastUsed: p.used / 1000, Runs: []runView{}}
+		Created: t.CreationTimestamp.UnixMilli(), LastUsed: c.used / 1000, Runs: []runView{}}
 	now := &v1alpha1.Thread{} // the cache may not show a run that a caller was just told of
 	if err := l.calls.Client.Get(ctx, key(t.Name), now); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -352,8 +370,11 @@ func (l *listing) handle(ctx context.Context, ws *v1alpha1.Workspace) (*handleVi
 	if at.After(used) {
 		used = at
 	}
-	if t := l.threads[v.Thread]; t != nil {
-		v.Project = t.Spec.ProjectRef.Name
+	thread := &v1alpha1.Thread{}
+	if found, err := l.calls.get(ctx, v.Thread, thread); err != nil {
+		return nil, fmt.Errorf("read thread %s: %w", v.Thread, err)
+	} else if found {
+		v.Project = thread.Spec.ProjectRef.Name
 	}
 	v.LastUsed, l.opened[v.Thread] = used.UnixMilli(), used
 	if len(recents) > 0 {
