@@ -114,7 +114,32 @@ func (c *Calls) cancelOperation(ctx context.Context, tool string, raw json.RawMe
 			op = done
 		}
 	}
+	if err := c.stopLeftovers(ctx, w, op); err != nil {
+		return c.internal(err, tool)
+	}
 	return c.state(ctx, op, 0)
+}
+
+// stopLeftovers asks for the end of what a finished command left running and waits a moment until it has come.
+// What is left then shows in op.
+func (c *Calls) stopLeftovers(ctx context.Context, w *waiter, op *v1alpha1.Operation) error {
+	if !op.Over() || len(op.Status.Leftovers) == 0 {
+		return nil
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cancel":true}}`))
+	if err := c.Client.Patch(ctx, op, patch); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	bounded, stop := context.WithTimeout(ctx, cancelWait)
+	defer stop()
+	for op.Lingering() {
+		done, err := w.await(bounded, op.UID)
+		if err != nil || done == nil {
+			return nil //nolint:nilerr // the time is over, or the operation gone; the answer tells what is left
+		}
+		done.DeepCopyInto(op)
+	}
+	return nil
 }
 
 // state answers with where an operation stands, and its output from a cursor on.

@@ -152,6 +152,13 @@ func receipt(op *v1alpha1.Operation) map[string]any {
 	if st.RunRef != nil {
 		f["run_id"] = st.RunRef.Name
 	}
+	if len(st.Leftovers) > 0 {
+		left := make([]map[string]any, 0, len(st.Leftovers))
+		for _, p := range st.Leftovers {
+			left = append(left, map[string]any{"pid": p.PID, "command": p.Command})
+		}
+		f["still_running"] = left
+	}
 	if a := st.Attempt; a != nil && a.Process != nil {
 		f["process_group"] = a.Process.PID
 	}

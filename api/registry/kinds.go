@@ -56,7 +56,7 @@ var (
 		Validate:  v1alpha1.ValidateOperation, ValidateUpdate: v1alpha1.ValidateOperationUpdate,
 		Fields: operationFields, Settle: releaseWhenOver,
 		Volatile: func(o *v1alpha1.Operation) bool { return !o.Spec.Tool.Keyed() },
-		Dormant:  (*v1alpha1.Operation).Over,
+		Dormant:  func(o *v1alpha1.Operation) bool { return !o.Active() },
 	}
 	runs = Kind[v1alpha1.Run, *v1alpha1.Run]{
 		Plural: "runs", Singular: "run",
@@ -95,7 +95,7 @@ var (
 	}
 )
 
-// FieldActive selects operations that are not over, runs that are working and handoffs that are not read: "true"
+// FieldActive selects operations that are not over or whose leftovers are to be stopped, runs that are working and handoffs that are not read: "true"
 // or "false". The controllers' cache holds those only.
 const FieldActive = "status.active"
 
@@ -104,7 +104,7 @@ func operationFields(o *v1alpha1.Operation) fields.Set {
 		"spec.workspaceRef.name": o.Spec.WorkspaceRef.Name,
 		"spec.tool":              string(o.Spec.Tool),
 		"status.phase":           string(o.Status.Phase),
-		FieldActive:              strconv.FormatBool(!o.Over()),
+		FieldActive:              strconv.FormatBool(o.Active()),
 	}
 }
 

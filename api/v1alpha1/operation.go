@@ -28,6 +28,14 @@ func (o *Operation) Over() bool {
 	return o.Succeeded().Status != metav1.ConditionUnknown
 }
 
+// Lingering says whether the operation is over and somebody wants what its command left running to be stopped.
+func (o *Operation) Lingering() bool {
+	return o.Over() && o.Spec.Cancel && len(o.Status.Leftovers) > 0
+}
+
+// Active says whether a controller has something to do for the operation.
+func (o *Operation) Active() bool { return !o.Over() || o.Lingering() }
+
 // Ready says whether the workspace admits calls.
 func (w *Workspace) Ready() bool {
 	return w.DeletionTimestamp.IsZero() && apimeta.IsStatusConditionTrue(w.Status.Conditions, ConditionReady)

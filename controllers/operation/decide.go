@@ -14,11 +14,13 @@ const (
 	actRecord      action = "Record"      // record the outcome
 	actCancel      action = "Cancel"      // end it without effect
 	actRecover     action = "Recover"     // judge what an earlier life of the daemon left
+	actSweep       action = "Sweep"       // stop what the command of a finished operation left running
 )
 
 // observed is what decide looks at.
 type observed struct {
 	over      bool  // the operation has its outcome
+	lingering bool  // and what it left running is to be stopped
 	unwanted  bool  // cancelled, deleted, or the daemon ends
 	attempted bool  // status has an attempt
 	processed bool  // status has the attempt's process
@@ -30,6 +32,7 @@ type observed struct {
 func observe(s *scope, draining bool) observed {
 	o := observed{
 		over:      s.op.Over(),
+		lingering: s.op.Lingering(),
 		unwanted:  s.op.Spec.Cancel || !s.op.DeletionTimestamp.IsZero() || draining,
 		attempted: s.op.Status.Attempt != nil,
 		processed: s.op.Status.Attempt != nil && s.op.Status.Attempt.Process != nil,
@@ -43,6 +46,8 @@ func observe(s *scope, draining bool) observed {
 // decide chooses the next step. It is pure.
 func decide(o observed) action {
 	switch {
+	case o.over && o.lingering:
+		return actSweep
 	case o.over || o.stage == stageRecorded:
 		return actNothing
 	case o.stage == stageFinished:

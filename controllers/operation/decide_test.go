@@ -14,6 +14,8 @@ func TestDecide(t *testing.T) {
 		{"new and cancelled", observed{unwanted: true}, actCancel},
 		{"over", observed{over: true}, actNothing},
 		{"over and cancelled", observed{over: true, unwanted: true}, actNothing},
+		{"over, what it left running is to be stopped", observed{over: true, unwanted: true, lingering: true}, actSweep},
+		{"the same in the life that recorded it", observed{over: true, unwanted: true, lingering: true, stage: stageRecorded}, actSweep},
 		{"attempt of an earlier life", observed{attempted: true}, actRecover},
 		{"attempt of an earlier life, cancelled", observed{attempted: true, unwanted: true}, actRecover},
 		{"preparing", observed{stage: stagePreparing}, actNothing},

@@ -51,13 +51,19 @@ type Reconciler struct {
 	Used func(workspace string)
 
 	tasks    tasks
+	sweeps   sweeps
 	expiry   expiry
 	draining atomic.Bool
 }
 
 // SetupWithManager has the manager run the reconciler.
 func (r *Reconciler) SetupWithManager(ctx context.Context, m ctrl.Manager) error {
-	byWorkspace := func(o client.Object) []string { return []string{o.(*v1alpha1.Operation).Spec.WorkspaceRef.Name} }
+	byWorkspace := func(o client.Object) []string {
+		if op := o.(*v1alpha1.Operation); !op.Over() {
+			return []string{op.Spec.WorkspaceRef.Name}
+		}
+		return nil
+	}
 	if err := m.GetFieldIndexer().IndexField(ctx, &v1alpha1.Operation{}, IndexWorkspace, byWorkspace); err != nil {
 		return fmt.Errorf("index operations by workspace: %w", err)
 	}
@@ -102,6 +108,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 		return res, r.settle(ctx, s, cancelledBeforeStart(cancelledBy(s.op), r.draining.Load()))
 	case actRecover:
 		return res, r.recover(ctx, s)
+	case actSweep:
+		return res, r.sweep(ctx, s)
 	}
 	return res, nil
 }

@@ -251,15 +251,23 @@ func (r *Reconciler) noteProcess(ctx context.Context, s *scope) error {
 	t.mu.Lock()
 	c := t.command
 	t.mu.Unlock()
-	s.op.Status.Attempt.Process = &v1alpha1.Process{PID: int32(c.PGID()), StartTime: c.StartTime(), Command: "bash"}
+	s.op.Status.Attempt.Process = family(c)
 	return r.writeStatus(ctx, s)
+}
+
+// family is a command's process group as status has it.
+func family(c *bash.Command) *v1alpha1.Process {
+	return &v1alpha1.Process{PID: int32(c.PGID()), StartTime: c.StartTime(), Command: "bash"}
 }
 
 // record stores the outcome of the scope's task.
 func (r *Reconciler) record(ctx context.Context, s *scope) error {
 	s.task.mu.Lock()
-	o := s.task.outcome
+	o, c := s.task.outcome, s.task.command
 	s.task.mu.Unlock()
+	if c != nil && len(o.leftovers) > 0 { // by their family they can be found and stopped later
+		s.op.Status.Attempt.Process = family(c)
+	}
 	if err := r.settle(ctx, s, o); err != nil {
 		return err
 	}
@@ -306,4 +314,5 @@ func (r *Reconciler) forget(name string) {
 	if t := r.tasks.take(name); t != nil {
 		t.stop("deletion")
 	}
+	r.sweeps.forget(name)
 }

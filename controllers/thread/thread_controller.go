@@ -50,7 +50,7 @@ type Reconciler struct {
 // SetupWithManager has the manager run the reconciler.
 func (r *Reconciler) SetupWithManager(ctx context.Context, m ctrl.Manager) error {
 	byThread := func(o client.Object) []string {
-		if ref := o.(*v1alpha1.Operation).Spec.ThreadRef; ref != nil {
+		if ref := o.(*v1alpha1.Operation).Spec.ThreadRef; ref != nil && !o.(*v1alpha1.Operation).Over() {
 			return []string{ref.Name}
 		}
 		return nil

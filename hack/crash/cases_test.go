@@ -340,6 +340,58 @@ func TestF1BackgroundJobs(t *testing.T) {
 			t.Errorf("process %s outlives its workspace and nobody can see it: %+v", pid, receipt)
 		}
 	}
+	stopLeftovers(t, c, daemon.Args{"workspace_id": workspace, "request_key": "k1"}, pids)
+}
+
+// stopLeftovers ends with one call what a command left running.
+func stopLeftovers(t *testing.T, c *daemon.Client, named daemon.Args, pids map[string]int) {
+	t.Helper()
+	for range 2 { // harmless to repeat
+		r := c.Must(t, "operation_cancel", named)
+		if r.IsError || r.Structured["still_running"] != nil {
+			t.Errorf("stop what is left: %s", r.Raw)
+		}
+	}
+	for pid := range pids {
+		if running(t, pid) {
+			t.Errorf("process %s was to be stopped", pid)
+		}
+	}
+}
+
+// TestLeftoversOfACrash: a command outlives a daemon that was killed. After the restart its receipt says that it
+// may have run and that it still does, and one call stops it.
+func TestLeftoversOfACrash(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	c := h.begin(t)
+	dir := realDir(t)
+	args := daemon.Args{"workspace_id": c.Open(t, dir), "request_key": "k1", "wait_seconds": 1,
+		"command": "trap '' TERM; (echo $BASHPID >> pids; while :; do sleep 0.3; done) & echo $$ >> pids; while :; do sleep 0.3; done"}
+	if r := c.OK(t, "bash", args); r.String("status") != "running" { // so its process group is recorded
+		t.Fatalf("the command: %s", r.Raw)
+	}
+	pids := lines(t, filepath.Join(dir, "pids"))
+	t.Cleanup(func() {
+		for pid := range pids {
+			kill(t, pid)
+		}
+	})
+	if len(pids) != 2 {
+		t.Fatalf("pids: %v", pids)
+	}
+	h.kill(t)
+	h.daemon.Revive(t)
+	r := c.Fails(t, "OUTCOME_UNCERTAIN", "bash", args)
+	left, _ := r.Structured["still_running"].([]any)
+	group, _ := r.Structured["process_group"].(float64)
+	if len(left) < len(pids) || pids[strconv.Itoa(int(group))] != 1 || !strings.Contains(r.Text(), "still running") {
+		t.Errorf("the receipt does not tell of what still runs: %s", r.Raw)
+	}
+	stopLeftovers(t, c, daemon.Args{"workspace_id": args["workspace_id"], "request_key": "k1"}, pids)
+	if r := c.Fails(t, "OUTCOME_UNCERTAIN", "bash", args); !r.Replayed() {
+		t.Errorf("after that: %s", r.Raw)
+	}
 }
 
 // receipt is what the API shows of an operation.
