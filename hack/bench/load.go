@@ -15,14 +15,14 @@ type sample struct {
 	firstErr  string
 }
 
-// load has callers call again and again for a time. Each caller gets its number, from 0.
+// load has callers call again and again for a time, but at least once. Each caller gets its number, from 0.
 func load(ctx context.Context, callers int, limit time.Duration, call func(ctx context.Context, caller int) error) sample {
 	parts := make([]sample, callers)
 	began := time.Now()
 	var wg sync.WaitGroup
 	for i := range parts {
 		wg.Go(func() {
-			for time.Since(began) < limit && ctx.Err() == nil {
+			for first := true; (first || time.Since(began) < limit) && ctx.Err() == nil; first = false {
 				parts[i].one(ctx, i, call)
 			}
 		})

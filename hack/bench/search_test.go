@@ -110,20 +110,31 @@ func TestMissingRivalsAreNamed(t *testing.T) {
 
 func TestPrintSearch(t *testing.T) {
 	r := &searchReport{Rounds: 3, Versions: []string{"rg 1"}, Servers: []string{"rig-bridge"}, Missing: []string{"fd"}, Rows: []searchRow{
-		{Tree: "t", Tool: "grep", Query: "q1", Rival: "rg", RivalMS: 10, Servers: []float64{5}, Ratios: []float64{0.5}},
-		{Tree: "t", Tool: "grep", Query: "q2", Rival: "rg", RivalMS: 10, Servers: []float64{40}, Ratios: []float64{4}},
-		{Tree: "t", Tool: "grep", Query: "q3", Rival: "rg", RivalMS: 1, Servers: []float64{9}, Ratios: []float64{9}, Note: "limited: x"},
+		{Tree: "t", Tool: "grep", Query: "q1", Rival: "rg", RivalMS: 10, Servers: []float64{5}, Ratios: []float64{0.5}, BestRatios: []float64{0.5}},
+		{Tree: "t", Tool: "grep", Query: "q2", Rival: "rg", RivalMS: 10, Servers: []float64{40}, Ratios: []float64{4}, BestRatios: []float64{3}},
+		{Tree: "t", Tool: "grep", Query: "q3", Rival: "rg", RivalMS: 1, Servers: []float64{9}, Ratios: []float64{9}, BestRatios: []float64{9}, Note: "limited: x"},
 	}}
-	if got := r.ratios(0); !slices.Equal(got, []float64{0.5, 4}) {
+	if got := r.ratios(0, "grep"); !slices.Equal(got, []float64{0.5, 4}) {
 		t.Errorf("ratios %v", got)
 	}
 	var out strings.Builder
 	if err := r.print(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"rg 1; medians of 3 turns", "missing: fd", "not compared: limited: x", "worst 4.00"} {
+	for _, want := range []string{"rg 1; medians of 3 turns", "missing: fd", "not compared: t, grep, q3: limited: x", "grep: median ratio 4.00, worst 4.00"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("does not say %q:\n%s", want, out.String())
 		}
+	}
+}
+
+func TestConclude(t *testing.T) {
+	row := searchRow{Rows: []int{3, 2}, RivalRows: 3}
+	row.conclude([][]float64{{99, 1, 2, 6}, {99, 8, 8, 8}}, []float64{99, 2, 4, 5})
+	if row.RivalMS != 4 || !slices.Equal(row.Servers, []float64{2, 8}) || !slices.Equal(row.Ratios, []float64{0.5, 2}) || !slices.Equal(row.BestRatios, []float64{0.5, 4}) {
+		t.Errorf("%+v", row)
+	}
+	if row.Note != "other rows: 2 and 3" {
+		t.Errorf("note %q", row.Note)
 	}
 }

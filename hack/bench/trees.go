@@ -79,7 +79,7 @@ var generatedQueries = []query{
 	{Name: "ignore case", Tool: "grep", Pattern: "RESOLVESNAPSHOT", Fold: true},
 	{Name: "alternation", Tool: "grep", Pattern: "foldReceipt|sealLedger|dropLease"},
 	{Name: "glob", Tool: "grep", Pattern: "resolveSnapshot", Glob: "*.go"},
-	{Name: "anchored", Tool: "grep", Pattern: `^func ac(Zin|Yor)\w*\(`},
+	{Name: "anchored", Tool: "grep", Pattern: `^func ac(Zin|Yor)[a-k]\w*\(`},
 	{Name: "classes, literal end", Tool: "grep", Pattern: `\w+_[0-9]{3}Snapshot\b`},
 	{Name: "classes only", Tool: "grep", Pattern: `[A-Z]{6}_[0-9]{5}`},
 	{Name: "long words", Tool: "grep", Pattern: `\b\w{40,}\b`},

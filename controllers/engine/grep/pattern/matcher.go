@@ -143,17 +143,38 @@ func lineAround(text []byte, i int) (start, end int) {
 // Begin starts a line that comes in pieces.
 func (s *Scanner) Begin() { s.line = 0 }
 
-// Feed takes the next piece of the line, which has no LF, and returns how much of it was used: a character
-// that is cut off at the end has to come again with the next piece.
+// Feed takes the next piece of the line, which has no LF, and returns how much of it was used: the rest, such as
+// a character that is cut off at the end, has to come again with more behind it. Of a piece of maxCarried bytes
+// some is always used.
 func (s *Scanner) Feed(piece []byte) int {
 	if s.line == matched || s.line == dead {
 		return len(piece)
+	}
+	if s.m.carried() {
+		return s.feedLiteral(piece)
 	}
 	used := 0
 	if s.line, used = s.a.run(s.line, piece, false); s.line == matched {
 		return len(piece)
 	}
 	return used
+}
+
+// maxCarried is the longest plain text that is looked for as such in a line that comes in pieces, bytes.
+const maxCarried = 1024
+
+// carried says that the pattern is a short plain text: a long line need not go through the automaton.
+func (m *Matcher) carried() bool {
+	return m.narrow && m.literal.whole && len(m.literal.text) <= maxCarried
+}
+
+// feedLiteral keeps the end of the piece, where an occurrence may begin.
+func (s *Scanner) feedLiteral(piece []byte) int {
+	if s.m.literal.index(piece) >= 0 {
+		s.line = matched
+		return len(piece)
+	}
+	return max(0, len(piece)-len(s.m.literal.text)+1)
 }
 
 // End takes the last piece and says whether the line matches. A CR at the end of it belongs to the line end if
@@ -164,6 +185,9 @@ func (s *Scanner) End(piece []byte, lf bool) bool {
 	}
 	if lf && !s.m.program.keepCR {
 		piece = bytes.TrimSuffix(piece, []byte("\r"))
+	}
+	if s.line != matched && s.m.carried() {
+		return s.m.literal.index(piece) >= 0
 	}
 	if s.line != matched {
 		s.line, _ = s.a.run(s.line, piece, true)
