@@ -41,6 +41,12 @@ func kubeconfigCommand(conn *connection) *cobra.Command {
 	}
 }
 
+// Names of files in the state directory.
+const (
+	endpointFile    = "endpoint.json"
+	certificateFile = "tls.crt"
+)
+
 // endpoint is what the daemon says about itself in its state directory.
 type endpoint struct {
 	URL       string `json:"url"`
@@ -52,7 +58,7 @@ func (c *connection) endpoint() (e endpoint, dir string, err error) {
 	if err != nil {
 		return e, dir, err
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "endpoint.json"))
+	b, err := os.ReadFile(filepath.Join(dir, endpointFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return e, dir, &notRunningError{dir: dir, given: given}
 	}
@@ -75,7 +81,7 @@ func (c *connection) kubeconfig() (*clientcmdapi.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the daemon's address %q is not a URL: %w", e.URL, err)
 	}
-	ca, err := os.ReadFile(filepath.Join(dir, "tls.crt"))
+	ca, err := os.ReadFile(filepath.Join(dir, certificateFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the daemon's certificate: %w", err)
 	}

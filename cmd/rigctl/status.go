@@ -62,7 +62,7 @@ func (c *connection) status(ctx context.Context, now time.Time) (*statusView, er
 		return nil, err
 	}
 	// The daemon writes this file when it begins to answer.
-	file, err := os.Stat(filepath.Join(dir, "endpoint.json"))
+	file, err := os.Stat(filepath.Join(dir, endpointFile))
 	if err != nil {
 		return nil, fmt.Errorf("when the daemon started: %w", err)
 	}

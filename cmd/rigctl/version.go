@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"strings"
 
@@ -95,3 +96,8 @@ func ownVersion(v *version.Info) string {
 	}
 	return v.GitVersion
 }
+
+var notInBuild = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
+
+// asBuild is a version as the daemon tells it, within the limits of a semantic version's build part.
+func asBuild(version string) string { return notInBuild.ReplaceAllString(version, "-") }
