@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"unsafe"
@@ -11,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renames counts, by name, the files that were renamed into a directory: each is one effect of a write or an
-// edit. The kernel counts, so nothing between two looks is missed.
+// renames counts, by name, the files that were renamed within a directory: each is one effect of a write or an edit.
+// The kernel counts, so nothing between two looks is missed. It would merge like events that follow each other; those
+// of the temporary names, of which each is another, stand between.
 type renames struct {
 	fd     int
 	mu     sync.Mutex
@@ -26,7 +30,7 @@ func watchRenames(t testing.TB, dir string) *renames {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Close(fd) })
-	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_MOVED_TO); err != nil {
+	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_MOVED_TO|unix.IN_MOVED_FROM); err != nil {
 		t.Fatal(err)
 	}
 	return &renames{fd: fd, counts: map[string]int{}}
@@ -53,8 +57,27 @@ func (r *renames) of(t testing.TB, name string) int {
 				t.Fatal("the kernel lost events")
 			}
 			named := rest[unix.SizeofInotifyEvent : unix.SizeofInotifyEvent+size]
-			r.counts[string(bytes.TrimRight(named, "\x00"))]++
+			if mask&unix.IN_MOVED_TO != 0 {
+				r.counts[string(bytes.TrimRight(named, "\x00"))]++
+			}
 			rest = rest[unix.SizeofInotifyEvent+size:]
 		}
+	}
+}
+
+// TestRenamesAreCounted: the counter sees each of many renames to one name.
+func TestRenamesAreCounted(t *testing.T) {
+	t.Parallel()
+	dir := realDir(t)
+	r := watchRenames(t, dir)
+	for n := range 100 {
+		from := filepath.Join(dir, fmt.Sprintf(".rig-bridge-%d.tmp", n))
+		put(t, from, "x")
+		if err := os.Rename(from, filepath.Join(dir, "target")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := r.of(t, "target"); n != 100 {
+		t.Errorf("%d of 100 renames were counted", n)
 	}
 }
