@@ -5,15 +5,18 @@
 //	kills_test.go       random kills under the load of 16 clients
 //	answers_test.go     answers that get lost; clients that write to one file
 //	cases_test.go       reported faults of other tools, by the letters of the bug log: A, D, E, F, N
-//	disk_test.go        a full disk below the state directory (needs root, for a mount of its own)
+//	damage_test.go      N3: the store's log is cut and damaged
+//	stdio_test.go       F4: who leaves over stdio
+//	disk_test.go        a full disk below the state directory, in a mount namespace
 //	model_test.go       random calls, cancels, closes and kills against a model of the contract
+//	work_test.go        the steps of run_start and work_handoff
 //
 // What is asserted is the world: lines of a file that commands append to, renames that the kernel reported for
 // the folder, contents. An effect that was answered is there once, one that was not is there at most once.
 //
 // Lengths follow CI: with -short the tests are brief, without it they are a little longer, and with
-// RIG_BRIDGE_CRASH=full they are as long as the promise says (300 kills, 200 sequences).
+// RIG_BRIDGE_CRASH=full they are as long as the promise says (300 kills, 200 sequences, 400 power cuts).
 //
-// Power loss is tested where the files are: api/storage (powerloss_test.go) for the store, cmd/rig-bridge for
-// the daemon.
+// Power loss is tested where the files are: api/storage (powerloss_test.go) for the store, cmd/rig-bridge for the
+// daemon. Clock jumps (E6) are in cmd/rig-bridge too, because the clock is injected; D9 is in hack/e2e.
 package crash
