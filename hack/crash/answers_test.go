@@ -114,7 +114,7 @@ func insist(ctx context.Context, c *daemon.Client, tool string, args daemon.Args
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	const clients = 10
-	mutations := length(100, 500, 500)
+	mutations := length(500, 500, 500)
 	h := newHouse(t)
 	straight := h.begin(t)
 	dir := realDir(t)
@@ -187,7 +187,7 @@ func mutation(t *testing.T, dir, list string, n int) (tool string, args daemon.A
 func TestThreeAppenders(t *testing.T) {
 	t.Parallel()
 	const clients = 3
-	rounds := length(40, 200, 200)
+	rounds := length(60, 200, 200)
 	h := newHouse(t)
 	dir := realDir(t)
 	file := filepath.Join(dir, "shared.txt")

@@ -545,7 +545,7 @@ func TestN1KillAndStart(t *testing.T) {
 	c := h.begin(t)
 	dir := realDir(t)
 	workspace := c.Open(t, dir)
-	for n := range length(8, 20, 50) {
+	for n := range length(20, 20, 50) {
 		c.OK(t, "bash", daemon.Args{"workspace_id": workspace, "request_key": fmt.Sprint("k", n), "command": "echo x >> log"})
 		h.kill(t)
 		h.daemon.Revive(t)

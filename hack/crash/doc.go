@@ -14,7 +14,7 @@
 // What is asserted is the world: lines of a file that commands append to, renames that the kernel reported for
 // the folder, contents. An effect that was answered is there once, one that was not is there at most once.
 //
-// Lengths follow CI: with -short the tests are brief, without it they are a little longer, and with
+// With -short or CI set the tests are brief, without they are a little longer, and with
 // RIG_BRIDGE_CRASH=full they are as long as the promise says (300 kills, 200 sequences, 400 power cuts).
 //
 // Power loss is tested where the files are: api/storage (powerloss_test.go) for the store, cmd/rig-bridge for the

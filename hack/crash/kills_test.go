@@ -19,7 +19,7 @@ import (
 // what was. At the end no effect is there twice, none that was answered is lost, and no temporary file is left.
 func TestRandomKills(t *testing.T) {
 	const clients = 16
-	rounds := length(10, 30, 300)
+	rounds := length(30, 60, 300)
 	h := newHouse(t)
 	h.begin(t)
 	root := realDir(t)
