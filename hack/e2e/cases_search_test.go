@@ -89,8 +89,8 @@ func ignoredPathIsNamed(k *room) {
 }
 
 func missingAnchor(k *room) {
-	for i := range 100 {
-		for j := range 50 {
+	for i := range 40 {
+		for j := range 25 {
 			k.put(fmt.Sprintf("d%d/f%d.ts", i, j), "")
 		}
 	}
