@@ -72,7 +72,7 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) error {
 	case !was.over || len(was.left) == len(op.Status.Leftovers):
 		return nil
 	}
-	op.Status.Leftovers = was.left
+	op.Status.Leftovers, op.Status.ObservedGeneration = was.left, op.Generation
 	return r.writeStatus(ctx, s)
 }
 
