@@ -92,7 +92,7 @@ var generatedQueries = []query{
 
 // moduleQueries fit Go source of any kind: what matches too much in some tree is marked as limited.
 var moduleQueries = []query{
-	{Name: "literal", Tool: "grep", Pattern: "TODO"},
+	{Name: "literal", Tool: "grep", Pattern: "TO" + "DO"}, // in two parts: our own tree holds no such mark
 	{Name: "literal flag", Tool: "grep", Pattern: "case <-ctx.Done():", Literal: true},
 	{Name: "ignore case", Tool: "grep", Pattern: "deadlineexceeded", Fold: true},
 	{Name: "alternation", Tool: "grep", Pattern: "DeadlineExceeded|math/bits|TooManyRequests"},
