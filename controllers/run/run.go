@@ -79,9 +79,13 @@ func (r *Reconciler) Begin(ctx context.Context, namespace, thread string) (strin
 	return l.latest.Name, nil
 }
 
-// settle brings the store to the disk in the background. A failure shows where somebody waits for it.
+// settleAfter is how long a run that began by itself may stay off the disk. Most are brought there meanwhile by a
+// call that waits for its own record.
+const settleAfter = 2 * time.Second
+
+// settle brings a run to the disk a moment later. A failure shows where somebody waits for the disk.
 func (r *Reconciler) settle(resourceVersion string) {
-	go func() { _ = r.Durable(context.Background(), resourceVersion) }()
+	time.AfterFunc(settleAfter, func() { _ = r.Durable(context.Background(), resourceVersion) })
 }
 
 // Start makes the run that run_start asks for; want has its name, thread and title. admit is asked under the
