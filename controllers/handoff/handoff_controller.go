@@ -172,11 +172,20 @@ func delivery(d v1alpha1.HandoffDelivery, o observed) v1alpha1.HandoffDelivery {
 	case o.sending == notSent:
 		return v1alpha1.HandoffDelivery{Phase: v1alpha1.DeliveryUnknown, Error: "Rig Bridge was interrupted while it sent this; it is not sent again."}
 	case o.sending == sent && o.err != nil:
-		return v1alpha1.HandoffDelivery{Phase: v1alpha1.DeliveryFailed, Error: o.err.Error()}
+		return v1alpha1.HandoffDelivery{Phase: v1alpha1.DeliveryFailed, Error: clip(o.err.Error())}
 	case o.sending == sent:
 		return v1alpha1.HandoffDelivery{Phase: v1alpha1.DeliverySent}
 	}
 	return d
+}
+
+// clip keeps an error within the bound of its field.
+func clip(text string) string {
+	const limit = 1000
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit-1]) + "…"
+	}
+	return text
 }
 
 // take reserves the one place for sending. A handoff takes it once in a life.
