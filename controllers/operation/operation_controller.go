@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/rigbridge/rigbridge/api/exchange"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
@@ -66,6 +67,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, m ctrl.Manager) error
 	}
 	if err := m.GetFieldIndexer().IndexField(ctx, &v1alpha1.Operation{}, IndexWorkspace, byWorkspace); err != nil {
 		return fmt.Errorf("index operations by workspace: %w", err)
+	}
+	if err := m.Add(manager.RunnableFunc(r.expireByAge)); err != nil {
+		return fmt.Errorf("look for old operations: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(m).
 		Named("operation").

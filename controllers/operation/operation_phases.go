@@ -303,7 +303,7 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 	r.Exchange.DropOutput(uid)
 	r.Exchange.DropArguments(s.op.Spec.PayloadRef)
 	if !s.op.Spec.Tool.Keyed() {
-		r.expire(ctx, s.op)
+		r.expire(ctx, r.expiry.add(s.op, r.Now()))
 	}
 	return nil
 }
