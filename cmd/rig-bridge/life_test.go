@@ -248,3 +248,31 @@ func TestLongCommand(t *testing.T) {
 		t.Errorf("cancel of a finished operation: %v", res.Structured)
 	}
 }
+
+// A file that another call holds is waited for, and then the answer names who holds it; nothing was done.
+func TestBusyFile(t *testing.T) {
+	d, c := running(t, &settings{})
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "a.txt")
+	w := open(t, c, dir)
+	release, _, err := d.operations.Locks.Acquire(t.Context(), path, "op-of-somebody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := e2e.Args{"workspace_id": w, "request_key": "k", "path": "a.txt", "content": "x", "expected_revision": "missing"}
+	res := call(t, c, "write", args)
+	if res.Structured["code"] != v1alpha1.CodeFileBusy || !strings.Contains(res.Text(), "op-of-somebody") || res.Structured["effects_may_have_occurred"] != false {
+		t.Errorf("%v: %s", res.Structured, res.Text())
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the file was written")
+	}
+	time.AfterFunc(100*time.Millisecond, release)
+	args["request_key"] = "k2"
+	if res := call(t, c, "write", args); res.IsError {
+		t.Errorf("after the release: %s", res.Text())
+	}
+}
