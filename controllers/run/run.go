@@ -64,7 +64,13 @@ func (r *Reconciler) Begin(ctx context.Context, namespace, thread string) (strin
 	}
 	defer l.mu.Unlock()
 	if l.working() && l.latest.Status.Phase != "" {
-		return l.latest.Name, nil
+		gone, err := r.gone(ctx, l.latest)
+		if err != nil || !gone {
+			return l.latest.Name, err
+		}
+		if err := r.load(ctx, l, namespace, thread); err != nil {
+			return "", err
+		}
 	}
 	if !l.working() {
 		if err := r.create(ctx, l, &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.NewID()},
@@ -77,6 +83,16 @@ func (r *Reconciler) Begin(ctx context.Context, namespace, thread string) (strin
 	}
 	r.settle(l.latest.ResourceVersion)
 	return l.latest.Name, nil
+}
+
+// gone says whether a run that should be there was deleted. The cache may not show it yet.
+func (r *Reconciler) gone(ctx context.Context, run *v1alpha1.Run) (bool, error) {
+	key := client.ObjectKeyFromObject(run)
+	err := r.Client.Get(ctx, key, &v1alpha1.Run{})
+	if apierrors.IsNotFound(err) {
+		err = r.Live.Get(ctx, key, &v1alpha1.Run{})
+	}
+	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }
 
 // settleAfter is how long a run that began by itself may stay off the disk. Most are brought there meanwhile by a
