@@ -155,7 +155,7 @@ func (s *strategy[T, P]) attributes(obj runtime.Object) (labels.Set, fields.Set,
 	return o.GetLabels(), set, nil
 }
 
-// GetSingularName and friends are served in discovery.
+// selectable returns the names of the kind's own fields that can be selected by.
 func (k Kind[T, P]) selectable() []string {
 	if k.Fields == nil {
 		return nil
