@@ -41,7 +41,7 @@ func newEnvWith(t *testing.T, o storage.Options) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{DB: db, Exchange: exchange.New(), Version: "1.2.3", Logger: testr.New(t)})
+	s, err := New(Options{DB: db, Exchange: exchange.New(), Version: "1.2.3"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,8 +41,6 @@ type Options struct {
 	Exchange *exchange.Exchange
 	// Version is the daemon's own version, shown to clients.
 	Version string
-	// Logger gets what a client cannot be told.
-	Logger logr.Logger
 }
 
 // Server is the assembled API.

@@ -141,7 +141,7 @@ func (d *daemon) url() string { return fmt.Sprintf("http://127.0.0.1:%d/mcp", d.
 
 // assemble makes the API, the controllers and the MCP server, and waits until they can work.
 func (d *daemon) assemble(ctx context.Context) (err error) {
-	d.api, err = server.New(server.Options{DB: d.db, Exchange: d.exchange, Version: buildVersion(), Logger: d.log.WithName("api")})
+	d.api, err = server.New(server.Options{DB: d.db, Exchange: d.exchange, Version: buildVersion()})
 	if err != nil {
 		return fmt.Errorf("assemble the API: %w", err)
 	}
