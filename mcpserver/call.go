@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rigbridge/rigbridge/api/exchange"
@@ -32,7 +34,7 @@ const cancelWait = 4 * time.Second
 type Calls struct {
 	// Client reads from and writes to the API; Cache reads what may be a moment old.
 	Client client.WithWatch
-	Cache  client.Reader
+	Cache  cache.Cache
 	// Durable waits until everything up to a resourceVersion is on disk.
 	Durable func(ctx context.Context, resourceVersion string) error
 	// Exchange takes arguments and has results.
@@ -46,10 +48,18 @@ type Calls struct {
 
 	waiters *waiters
 	recent  recent
+	order   order
 }
+
+// Describe says what an operation is about, while this daemon remembers: the command, or the tool and what it looks
+// at. The text is for the owner's eyes and must not be stored or logged.
+func (c *Calls) Describe(op *v1alpha1.Operation) (string, bool) { return c.recent.description(op) }
 
 // Register makes the tools of this package live and begins to watch; the watch ends with ctx.
 func (c *Calls) Register(ctx context.Context, s *Server) error {
+	if err := c.followThreads(ctx); err != nil {
+		return err
+	}
 	c.waiters = newWaiters(c.Client, c.Log)
 	c.waiters.over = func(op *v1alpha1.Operation) { c.recent.end(op, time.Now()) }
 	go c.waiters.run(ctx)
@@ -64,6 +74,22 @@ func (c *Calls) Register(ctx context.Context, s *Server) error {
 		if err := s.Register(tool, h); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// followThreads keeps the threads in order from now on, beginning with those that there are.
+func (c *Calls) followThreads(ctx context.Context) error {
+	threads, err := c.Cache.GetInformer(ctx, &v1alpha1.Thread{})
+	if err != nil {
+		return fmt.Errorf("follow the threads: %w", err)
+	}
+	following, err := threads.AddEventHandler(&c.order)
+	if err != nil {
+		return fmt.Errorf("follow the threads: %w", err)
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), following.HasSynced) {
+		return fmt.Errorf("follow the threads: %w", context.Cause(ctx))
 	}
 	return nil
 }
@@ -359,7 +385,10 @@ func (k *claim) budget(ctx context.Context) (context.Context, context.CancelFunc
 // cancel asks an operation to stop and waits a moment until it has.
 func (c *Calls) cancel(ctx context.Context, w *waiter, op *v1alpha1.Operation) (*v1alpha1.Operation, error) {
 	by := "client"
-	if why := transport.CancelCause(ctx); why == transport.CauseShutdown {
+	switch transport.CancelCause(ctx) {
+	case transport.CauseDisconnect:
+		by = "disconnect"
+	case transport.CauseShutdown:
 		by = "shutdown"
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelWait)

@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -23,7 +22,7 @@ import (
 // Bounds of one page of workspace_list. The first that is reached ends the page; a page has one thread at least.
 const (
 	maxThreads     = 100
-	maxThreadBytes = 64 << 10
+	maxThreadBytes = 48 << 10
 	// maxRecentBytes bounds the finished calls of all open workspaces together; those used last come first.
 	maxRecentBytes = 32 << 10
 )
@@ -31,8 +30,7 @@ const (
 // indexWorkspace is the cache index of active operations by the name of their workspace; the controllers make it.
 const indexWorkspace = "spec.workspaceRef.name"
 
-// listWorkspaces answers workspace_list: one pass over the threads in the cache, then the runs of those that the
-// page shows, each read by its name.
+// listWorkspaces answers workspace_list from the threads that the page shows and their runs, each read by its name.
 func (c *Calls) listWorkspaces(ctx context.Context, tool string, raw json.RawMessage) *mcp.CallToolResult {
 	var a struct {
 		Cursor string `json:"cursor"`
@@ -45,17 +43,15 @@ func (c *Calls) listWorkspaces(ctx context.Context, tool string, raw json.RawMes
 		return Failure(CodeInvalidArguments, "InvalidCursor", "cursor: must be a next_cursor of workspace_list. Leave it out to begin with what was used last.", nil)
 	}
 	l := &listing{calls: c, now: time.Now(), after: after}
-	for _, step := range []func(context.Context) error{l.readHandles, l.readThreads} {
-		if err := step(ctx); err != nil {
-			return c.internal(err, tool)
-		}
+	if err := l.readHandles(ctx); err != nil {
+		return c.internal(err, tool)
 	}
 	projects, next, err := l.page(ctx)
 	if err != nil {
 		return c.internal(err, tool)
 	}
-	fields := map[string]any{"projects": projects, "handles": l.handles, "threads_total": len(l.threads)}
-	text := fmt.Sprintf("%s, %s and %s are known.", count(l.projects, "project"), count(len(l.threads), "thread"), count(len(l.handles), "open workspace"))
+	fields := map[string]any{"projects": projects, "handles": l.handles, "threads_total": l.threads}
+	text := fmt.Sprintf("%s, %s and %s are known.", count(l.projects, "project"), count(l.threads, "thread"), count(len(l.handles), "open workspace"))
 	if next != "" {
 		fields["next_cursor"] = next
 		text += " More threads were used earlier: call again with cursor " + next + "."
@@ -106,39 +102,22 @@ type listing struct {
 	calls    *Calls
 	now      time.Time
 	after    *position // where the page begins; nil: with the latest
-	threads  []v1alpha1.Thread
+	threads  int
 	projects int
 	handles  []json.RawMessage
 	opened   map[string]time.Time // last use of the threads that have an open workspace
 }
 
-func (l *listing) readThreads(ctx context.Context) error {
-	threads := &v1alpha1.ThreadList{}
-	if err := l.calls.Cache.List(ctx, threads, client.InNamespace(v1alpha1.Namespace)); err != nil {
-		return fmt.Errorf("list threads: %w", err)
+// moved returns the threads that have an open workspace in the place that its last use gives them.
+func (l *listing) moved() (all []candidate) {
+	for name, at := range l.opened {
+		if c, ok := l.calls.order.get(name); ok {
+			c.used = max(c.used, at.UnixMicro())
+			all = append(all, c)
+		}
 	}
-	l.threads = threads.Items
-	return nil
-}
-
-// candidate is a thread that the page or a later one shows.
-type candidate struct {
-	position
-	thread *v1alpha1.Thread
-}
-
-// candidates is a heap, the latest used on top: a page needs a few of many.
-type candidates []candidate
-
-// Len, Less, Swap, Push and Pop implement heap.Interface.
-func (c candidates) Len() int           { return len(c) }
-func (c candidates) Less(i, j int) bool { return c[i].compare(c[j].position) < 0 }
-func (c candidates) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
-func (c *candidates) Push(x any)        { *c = append(*c, x.(candidate)) }
-func (c *candidates) Pop() any {
-	last := (*c)[len(*c)-1]
-	*c = (*c)[:len(*c)-1]
-	return last
+	slices.SortFunc(all, func(a, b candidate) int { return a.compare(b.position) })
+	return all
 }
 
 // page makes the page, and the cursor of the next one if there is more.
@@ -150,14 +129,22 @@ func (l *listing) page(ctx context.Context) (projects []*projectView, next strin
 	l.projects = len(known.Items)
 	byName := make(map[string]*projectView, len(known.Items))
 	for i := range known.Items {
-		byName[known.Items[i].Name] = projectFields(&known.Items[i])
+		v, u := projectFields(&known.Items[i]), l.calls.order.of(known.Items[i].Name)
+		v.LastUsed, v.used = max(v.LastUsed, u.last/1000), u.threads > 0
+		byName[known.Items[i].Name] = v
 	}
-	rest := l.rank(byName)
-	heap.Init(&rest)
+	moved := l.moved()
+	for _, c := range moved {
+		if v := byName[c.thread.Spec.ProjectRef.Name]; v != nil {
+			v.LastUsed = max(v.LastUsed, c.used/1000)
+		}
+	}
+	tree, total := l.calls.order.snapshot()
+	l.threads = total
 	projects = []*projectView{}
-	last, size := position{}, 0
-	for n := 0; len(rest) > 0; n++ {
-		c := heap.Pop(&rest).(candidate)
+	last, size, n := position{}, 0, -1
+	for c := range from(tree, l.after, moved) {
+		n++
 		text, err := l.thread(ctx, c)
 		if err != nil {
 			return nil, "", err
@@ -181,27 +168,6 @@ func (l *listing) page(ctx context.Context) (projects []*projectView, next strin
 		}
 	}
 	return projects, "", nil
-}
-
-// rank returns the threads that come after the page's beginning, and notes when projects were used: when the
-// latest of their threads was.
-func (l *listing) rank(projects map[string]*projectView) candidates {
-	rest := make(candidates, 0, len(l.threads))
-	for i := range l.threads {
-		t := &l.threads[i]
-		used := lastUsed(t)
-		if at := l.opened[t.Name]; at.After(used) {
-			used = at
-		}
-		p := position{used.UnixMicro(), t.Name}
-		if v := projects[t.Spec.ProjectRef.Name]; v != nil {
-			v.LastUsed, v.used = max(v.LastUsed, p.used/1000), true
-		}
-		if l.after == nil || l.after.compare(p) < 0 {
-			rest = append(rest, candidate{p, t})
-		}
-	}
-	return rest
 }
 
 func lastUsed(t *v1alpha1.Thread) time.Time {

@@ -152,7 +152,7 @@ func (c *Calls) state(ctx context.Context, op *v1alpha1.Operation, cursor int64)
 		delete(fields, "reason")
 		out, _ := c.Exchange.Output(op.UID)
 		text := excerpt(fields, out, cursor)
-		fields["elapsed_ms"] = age(c.present(ctx, op)).Milliseconds()
+		fields["elapsed_ms"] = soFar(out)
 		return Success(text+stillRunning(op.Name, fields["cursor"]), nil, fields)
 	}
 	if err := c.Durable(context.WithoutCancel(ctx), op.ResourceVersion); err != nil {

@@ -40,7 +40,7 @@ func (c *Calls) render(op *v1alpha1.Operation, fields map[string]any, r *exchang
 	}
 	if tool == v1alpha1.ToolBash {
 		fields["exit_code"] = op.Status.ExitCode
-		fields["elapsed_ms"] = r.ElapsedMillis
+		fields["elapsed_ms"] = elapsed(op)
 		fields["operation_id"] = op.Name
 	}
 	cond := op.Succeeded()
@@ -145,9 +145,9 @@ func receipt(op *v1alpha1.Operation) map[string]any {
 	}
 	if st.CompletionTime != nil {
 		f["updated"] = st.CompletionTime.UTC().Format(time.RFC3339Nano)
-		if st.StartTime != nil && op.Spec.Tool == v1alpha1.ToolBash {
-			f["elapsed_ms"] = st.CompletionTime.Sub(st.StartTime.Time).Milliseconds()
-		}
+	}
+	if st.ElapsedMilliseconds != nil && op.Spec.Tool == v1alpha1.ToolBash {
+		f["elapsed_ms"] = *st.ElapsedMilliseconds
 	}
 	if st.RunRef != nil {
 		f["run_id"] = st.RunRef.Name
@@ -155,12 +155,16 @@ func receipt(op *v1alpha1.Operation) map[string]any {
 	if len(st.Leftovers) > 0 {
 		left := make([]map[string]any, 0, len(st.Leftovers))
 		for _, p := range st.Leftovers {
-			left = append(left, map[string]any{"pid": p.PID, "command": p.Command})
+			one := map[string]any{"pid": p.PID, "command": p.Command}
+			if p.BeginTime != nil {
+				one["age_seconds"] = max(0, int64(time.Since(p.BeginTime.Time)/time.Second))
+			}
+			left = append(left, one)
 		}
 		f["still_running"] = left
 	}
 	if a := st.Attempt; a != nil && a.Process != nil {
-		f["process_group"] = a.Process.PID
+		f["process_group"], f["process_group_alive"] = a.Process.PID, !op.Over() || len(st.Leftovers) > 0
 	}
 	return f
 }
@@ -180,9 +184,8 @@ func (k *claim) running(ctx context.Context, op *v1alpha1.Operation) *mcp.CallTo
 	fields := k.fields(map[string]any{"status": "running", "operation_id": op.Name, "exit_code": nil, "details": nil})
 	out, _ := k.calls.Exchange.Output(op.UID)
 	text := excerpt(fields, out, 0)
-	now := k.calls.present(ctx, op)
-	fields["elapsed_ms"] = age(now).Milliseconds()
-	if now.Status.RunRef != nil {
+	fields["elapsed_ms"] = soFar(out)
+	if now := k.calls.present(ctx, op); now.Status.RunRef != nil {
 		fields["run_id"] = now.Status.RunRef.Name
 	}
 	return Success(text+stillRunning(op.Name, fields["cursor"]), nil, fields)
@@ -227,6 +230,22 @@ func (c *Calls) present(ctx context.Context, op *v1alpha1.Operation) *v1alpha1.O
 		return op
 	}
 	return now
+}
+
+// elapsed is how long the tool of an operation that is over ran, in milliseconds; 0 if it did not.
+func elapsed(op *v1alpha1.Operation) int64 {
+	if op.Status.ElapsedMilliseconds == nil {
+		return 0
+	}
+	return *op.Status.ElapsedMilliseconds
+}
+
+// soFar is how long a command has been running, in milliseconds; 0 if it has not been started.
+func soFar(out exchange.Output) int64 {
+	if out == nil {
+		return 0
+	}
+	return out.Elapsed().Milliseconds()
 }
 
 // age is how long an operation has been running, by its own record.

@@ -131,6 +131,23 @@ func (r *recent) about(operation string) (begunCall, bool) {
 	return c, ok
 }
 
+// description says what an operation is about while it is remembered: under way, or among its workspace's last.
+func (r *recent) description(op *v1alpha1.Operation) (string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, ok := r.begun[op.Name]; ok {
+		return c.description, true
+	}
+	if c := r.workspaces[op.Spec.WorkspaceRef.Name]; c != nil {
+		for i := range c.calls {
+			if c.calls[i].ID == op.Name {
+				return c.calls[i].Description, true
+			}
+		}
+	}
+	return "", false
+}
+
 // finished returns a workspace's finished calls, the latest first, and when it was last used.
 func (r *recent) finished(workspace string) ([]recentCall, time.Time) {
 	r.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rigbridge/rigbridge/api/status"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
@@ -133,7 +134,7 @@ func TestHandlesFit(t *testing.T) {
 
 func TestSnake(t *testing.T) {
 	for in, want := range map[string]string{"Completed": "completed", "NeedsInput": "needs_input", "": ""} {
-		if got := snake(in); got != want {
+		if got := status.Snake(in); got != want {
 			t.Errorf("%s becomes %s, want %s", in, got, want)
 		}
 	}

@@ -47,7 +47,7 @@ type Options struct {
 	Version string
 	// MaxCalls bounds the calls at once; default MaxCalls.
 	MaxCalls int
-	// CheckOutputs holds each success against its tool's definition and turns
+	// CheckOutputs holds each result against its tool's definition and turns
 	// one that departs into a failure. For tests: it costs a second encoding.
 	CheckOutputs bool
 	// Log receives panics and departures, never contents. The zero value
@@ -112,7 +112,7 @@ func (s *Server) Register(tool string, handler Handler) error {
 	}
 	s.handlers[tool] = handler
 	s.mcp.AddTool(described, func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return s.Call(ctx, tool, r.Params.RawArguments), nil
+		return s.Call(ctx, tool, r.Params.RawArguments)
 	})
 	return nil
 }
@@ -130,9 +130,14 @@ func (s *Server) Live() []string {
 	return names
 }
 
-// Call checks one call, finds its handler and returns the result. It is a
-// transport.CallFunc: whatever goes wrong is a result that the model can read.
-func (s *Server) Call(ctx context.Context, tool string, args json.RawMessage) *mcp.CallToolResult {
+// Call is a transport.CallFunc without errors: whatever goes wrong is a result
+// that the model can read.
+func (s *Server) Call(ctx context.Context, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
+	return s.check(tool, s.call(ctx, tool, args)), nil
+}
+
+// call checks one call, finds its handler and returns the result.
+func (s *Server) call(ctx context.Context, tool string, args json.RawMessage) *mcp.CallToolResult {
 	s.mu.RLock()
 	handler := s.handlers[tool]
 	s.mu.RUnlock()
@@ -154,7 +159,7 @@ func (s *Server) Call(ctx context.Context, tool string, args json.RawMessage) *m
 		return Failure(CodeTooManyCalls, "TooManyCalls", fmt.Sprintf("%d calls are already running. Nothing was done; retry in a second, with the same request_key if there is one.", s.o.MaxCalls), nil)
 	}
 	begin := time.Now()
-	result := s.check(tool, s.guarded(ctx, handler, tool, canonical))
+	result := s.guarded(ctx, handler, tool, canonical)
 	s.o.Log.V(1).Info("Call answered", "tool", tool, "duration", time.Since(begin), "reason", codeOf(result))
 	return result
 }
@@ -189,17 +194,40 @@ func mutates(tool string) bool {
 	return !ok || !d.Hints.ReadOnly
 }
 
-// check fails a success that departs from its definition, where that is asked
-// for.
+// check fails a result that departs from its definition, where that is asked
+// for. The end-to-end tests look for what it logs.
 func (s *Server) check(tool string, result *mcp.CallToolResult) *mcp.CallToolResult {
-	if !s.o.CheckOutputs || result.IsError {
+	if !s.o.CheckOutputs {
 		return result
 	}
-	if err := tools.CheckOutput(tool, result.StructuredContent); err != nil {
+	if err := conforms(tool, result); err != nil {
 		s.o.Log.Error(err, "Result departs from its definition", "tool", tool)
 		return Failure(CodeExecutionFailed, "OutputNonconforming", err.Error(), nil)
 	}
 	return result
+}
+
+// conforms tells how a result departs from its definition: text and structured
+// content must each be complete, and the latter must keep to the output schema,
+// for failures too, since official clients look no closer.
+func conforms(tool string, r *mcp.CallToolResult) error {
+	var texts []string
+	for _, c := range r.Content {
+		if t, ok := c.(mcp.TextContent); ok {
+			texts = append(texts, t.Text)
+		}
+	}
+	fields, _ := r.StructuredContent.(map[string]any)
+	if len(texts) == 0 || fields["output"] != strings.Join(texts, "\n") {
+		return fmt.Errorf("content and structured content of %s tell different texts", tool)
+	}
+	if _, ok := tools.Lookup(tool); !ok {
+		return nil
+	}
+	if r.IsError {
+		return tools.CheckFailure(tool, fields)
+	}
+	return tools.CheckOutput(tool, fields)
 }
 
 // shorten bounds a name that a client made up.

@@ -43,9 +43,19 @@ func fields(t *testing.T, r *mcp.CallToolResult) map[string]any {
 	return f
 }
 
+// call makes a call; it has no error by contract.
+func call(t *testing.T, s *mcpserver.Server, tool, args string) *mcp.CallToolResult {
+	t.Helper()
+	r, err := s.Call(t.Context(), tool, json.RawMessage(args))
+	if err != nil {
+		t.Errorf("%s: %v", tool, err)
+	}
+	return r
+}
+
 func TestCallPassesCanonicalArguments(t *testing.T) {
 	s := newServer(t, map[string]mcpserver.Handler{"read": echo})
-	r := s.Call(t.Context(), "read", json.RawMessage(`{"path":"p","workspace_id":"w","limit":null}`))
+	r := call(t, s, "read", `{"path":"p","workspace_id":"w","limit":null}`)
 	if f := fields(t, r); r.IsError || f["output"] != `{"offset":1,"path":"p","workspace_id":"w"}` {
 		t.Errorf("%+v", f)
 	}
@@ -59,7 +69,7 @@ func TestRefusedCallsAreResults(t *testing.T) {
 		"name of another length": {strings.Repeat("ü", 5000), "{}", "UNKNOWN_TOOL", "…"},
 		"wrong arguments":        {"read", `{"path":"p","workspace_id":"w","limit":5000}`, "INVALID_ARGUMENTS", "limit: 5000 is above the maximum 2000"},
 	} {
-		r := s.Call(t.Context(), c.tool, json.RawMessage(c.args))
+		r := call(t, s, c.tool, c.args)
 		f := fields(t, r)
 		if !r.IsError || f["code"] != c.code || !strings.Contains(f["message"].(string), c.says) || len(f["message"].(string)) > 1000 {
 			t.Errorf("%s: %+v", name, f)
@@ -79,16 +89,16 @@ func TestLimitOfCalls(t *testing.T) {
 	})
 	var wg sync.WaitGroup
 	for range 2 {
-		wg.Go(func() { s.Call(t.Context(), "ls", json.RawMessage(`{"workspace_id":"w"}`)) })
+		wg.Go(func() { call(t, s, "ls", `{"workspace_id":"w"}`) })
 		<-started
 	}
-	args := json.RawMessage(`{"workspace_id":"w","path":"p"}`)
-	if r := s.Call(t.Context(), "read", args); !r.IsError || !strings.Contains(fields(t, r)["message"].(string), "retry") {
+	const args = `{"workspace_id":"w","path":"p"}`
+	if r := call(t, s, "read", args); !r.IsError || !strings.Contains(fields(t, r)["message"].(string), "retry") {
 		t.Errorf("call beyond the limit: %+v", r)
 	}
 	close(release)
 	wg.Wait()
-	if r := s.Call(t.Context(), "read", args); r.IsError {
+	if r := call(t, s, "read", args); r.IsError {
 		t.Errorf("call afterwards: %+v", r)
 	}
 }
@@ -101,19 +111,29 @@ func TestHandlersThatFailTheirContract(t *testing.T) {
 			return mcpserver.Success("x", nil, map[string]any{"workspace_id": 7})
 		},
 		"find": func(context.Context, string, json.RawMessage) *mcp.CallToolResult {
-			return mcpserver.Failure("WORKSPACE_EXPIRED", "", "gone", nil) // failures are not held to the schema of successes
+			return mcpserver.Failure("WORKSPACE_EXPIRED", "", "gone", nil) // what a success returns is not asked of a failure
+		},
+		"write": func(context.Context, string, json.RawMessage) *mcp.CallToolResult {
+			return mcpserver.Failure("RECORDED_OUTCOME", "", "was done", map[string]any{"replayed": "yes"})
+		},
+		"skill_info": func(context.Context, string, json.RawMessage) *mcp.CallToolResult {
+			r := mcpserver.Success("x", nil, map[string]any{"workspace_id": "w"})
+			r.Content = append(r.Content, mcp.NewTextContent("only in content"))
+			return r
 		},
 	})
 	for tool, c := range map[string]struct {
 		args, code, reason string
 		effects            any
 	}{
-		"read": {`{"workspace_id":"w","path":"p"}`, "EXECUTION_FAILED", "InternalError", false},
-		"bash": {`{"workspace_id":"w","request_key":"k","command":"c"}`, "EXECUTION_FAILED", "InternalError", true},
-		"ls":   {`{"workspace_id":"w"}`, "EXECUTION_FAILED", "OutputNonconforming", nil},
-		"find": {`{"workspace_id":"w","pattern":"p"}`, "WORKSPACE_EXPIRED", "", nil},
+		"read":       {`{"workspace_id":"w","path":"p"}`, "EXECUTION_FAILED", "InternalError", false},
+		"bash":       {`{"workspace_id":"w","request_key":"k","command":"c"}`, "EXECUTION_FAILED", "InternalError", true},
+		"ls":         {`{"workspace_id":"w"}`, "EXECUTION_FAILED", "OutputNonconforming", nil},
+		"find":       {`{"workspace_id":"w","pattern":"p"}`, "WORKSPACE_EXPIRED", "", nil},
+		"write":      {`{"workspace_id":"w","request_key":"k","path":"p","content":"c","expected_revision":"missing"}`, "EXECUTION_FAILED", "OutputNonconforming", nil},
+		"skill_info": {`{"workspace_id":"w"}`, "EXECUTION_FAILED", "OutputNonconforming", nil},
 	} {
-		r := s.Call(t.Context(), tool, json.RawMessage(c.args))
+		r := call(t, s, tool, c.args)
 		f := fields(t, r)
 		reason, _ := f["reason"].(string)
 		if !r.IsError || f["code"] != c.code || reason != c.reason || f["effects_may_have_occurred"] != c.effects || strings.Contains(f["message"].(string), "secret") {

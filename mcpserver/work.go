@@ -2,14 +2,13 @@ package mcpserver
 
 import (
 	"context"
-	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rigbridge/rigbridge/api/failpoint"
+	"github.com/rigbridge/rigbridge/api/status"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
@@ -127,30 +126,22 @@ func runFields(r *v1alpha1.Run, h *v1alpha1.Handoff) runView {
 	v := runView{ID: r.Name, Thread: r.Spec.ThreadRef.Name, Title: r.Spec.Title, Status: "working", StartedAt: r.Began().UnixMilli()}
 	switch {
 	case r.HandedOff():
-		v.Status, v.Summary = snake(string(r.Status.Phase)), &r.Status.Summary
-		v.CompletedAt = millis(r.Status.CompletionTime)
+		v.Status, v.Summary = status.Snake(string(r.Status.Phase)), &r.Status.Summary
+		v.CompletedAt = status.Milliseconds(r.Status.CompletionTime)
 	case h != nil:
 		at := h.CreationTimestamp.UnixMilli()
-		v.Status, v.Summary, v.CompletedAt = snake(string(h.Spec.Reason)), &h.Spec.Summary, &at
+		v.Status, v.Summary, v.CompletedAt = status.Snake(string(h.Spec.Reason)), &h.Spec.Summary, &at
 	case !r.Working():
 		v.Status = "interrupted"
 	}
 	return v
 }
 
-func millis(t *metav1.MicroTime) *int64 {
-	if t == nil {
-		return nil
-	}
-	ms := t.UnixMilli()
-	return &ms
-}
-
 // handoffFields shows a handoff as it was made. The run knows the time more exactly than the handoff's own
 // metadata, which counts in seconds.
 func handoffFields(h *v1alpha1.Handoff, run *v1alpha1.Run, project *v1alpha1.Project) map[string]any {
 	created := h.CreationTimestamp.UnixMilli()
-	if at := millis(run.Status.CompletionTime); at != nil {
+	if at := status.Milliseconds(run.Status.CompletionTime); at != nil {
 		created = *at
 	}
 	delivery := "pending"
@@ -159,19 +150,7 @@ func handoffFields(h *v1alpha1.Handoff, run *v1alpha1.Run, project *v1alpha1.Pro
 	}
 	return map[string]any{
 		"id": h.Name, "projectId": project.Name, "threadId": h.Spec.ThreadRef.Name, "runId": h.Spec.RunRef.Name,
-		"reason": snake(string(h.Spec.Reason)), "summary": h.Spec.Summary, "createdAt": created, "readAt": nil,
+		"reason": status.Snake(string(h.Spec.Reason)), "summary": h.Spec.Summary, "createdAt": created, "readAt": nil,
 		"desktopDelivery": delivery, "deliveryError": nil,
 	}
-}
-
-// snake turns a PascalCase name of the API into the contract's form.
-func snake(s string) string {
-	var b strings.Builder
-	for i, r := range s {
-		if i > 0 && 'A' <= r && r <= 'Z' {
-			b.WriteByte('_')
-		}
-		b.WriteRune(r)
-	}
-	return strings.ToLower(b.String())
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,8 +53,6 @@ type Result struct {
 	Arguments json.RawMessage
 	// Output is what remains of a command's output, for those that read it by cursor; nil for other tools.
 	Output Output
-	// ElapsedMillis is how long the tool ran, in milliseconds by the monotonic clock.
-	ElapsedMillis int64
 }
 
 // keptOutput is how much the remains of a command's output are counted for, in bytes: their usual bound.
@@ -75,6 +74,8 @@ type Output interface {
 	// Read returns the text from cursor on, at most max bytes of it, where to go on, and how many bytes
 	// after cursor are no longer kept.
 	Read(cursor int64, max int) (text string, next, missed int64)
+	// Elapsed returns how long ago the command was started, by the monotonic clock.
+	Elapsed() time.Duration
 	// Wait blocks until there is output after cursor, the command is over or ctx is done.
 	Wait(ctx context.Context, cursor int64) error
 }

@@ -30,3 +30,10 @@ const (
 	Terminal       = "terminal"        // the outcome is recorded, perhaps not on the disk
 	BeforeAnswer   = "before-answer"   // the outcome is on the disk, nobody was told
 )
+
+// The steps of a handoff's notification, in order.
+const (
+	Sending        = "sending"         // it is recorded that it is being sent, perhaps not on the disk
+	SendingDurable = "sending-durable" // the record is on the disk, nothing is sent
+	Sent           = "sent"            // the desktop has answered, that is not recorded
+)

@@ -624,7 +624,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationSpec(ref common.ReferenceC
 					},
 					"cancel": {
 						SchemaProps: spec.SchemaProps{
-							Description: "cancel asks the operation to stop. It can be set and not be taken back.",
+							Description: "cancel asks the operation to stop, and what its command left running. It can be set and not be taken back.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -712,6 +712,13 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationStatus(ref common.Referenc
 							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
 						},
 					},
+					"elapsedMilliseconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "elapsedMilliseconds is how long the tool ran, by the monotonic clock, which nobody can set; absent if it did not run or a crash hid its end.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 					"cwd": {
 						SchemaProps: spec.SchemaProps{
 							Description: "cwd is the directory in which the call ran.",
@@ -775,7 +782,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationStatus(ref common.Referenc
 					},
 					"cancelledBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "cancelledBy says who ended the operation before its own end.",
+							Description: "cancelledBy says who ended the operation before its own end: \"client\" (by notification), \"disconnect\", \"workspace_close\", \"operation_cancel\", \"person\" (kubectl, rigctl, the dashboard), \"deletion\", \"shutdown\", or \"timeout\".",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -787,7 +794,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_OperationStatus(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "leftovers are processes of the command that still ran when it ended.",
+							Description: "leftovers are the processes of the command that outlived it, or the daemon, and still run. They are looked at every second, and stopped when cancel is set or the operation is deleted.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -847,6 +854,12 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Process(ref common.ReferenceCallbac
 							Format:      "",
 						},
 					},
+					"beginTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "beginTime is when the process began, by the machine's clock, to the second.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"pid"},
 			},
@@ -856,6 +869,8 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Process(ref common.ReferenceCallbac
 				},
 			},
 		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1455,7 +1470,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_Tunnel(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Tunnel is a supervised tunnel client that lets a hosted assistant reach this daemon.",
+				Description: "Tunnel is a supervised tunnel client that lets a hosted assistant reach this daemon. Deleting or suspending it stops the client first.\n\nReady is True while the client polls with success and says that it is ready. It is Unknown with ClientStarting until then, the first time. Once it is False it stays so until the tunnel works again, over all restarts: its lastTransitionTime says since when the tunnel is degraded, its reason and message why and what to do.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1561,7 +1576,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelSpec(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"tunnelID": {
 						SchemaProps: spec.SchemaProps{
-							Description: "tunnelID is the identifier that the tunnel's provider gave.",
+							Description: "tunnelID is the identifier that the tunnel's provider gave, as in tunnel_0123456789abcdef0123456789abcdef.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1574,9 +1589,16 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelSpec(ref common.ReferenceCall
 							Ref:         ref(v1alpha1.CredentialReference{}.OpenAPIModelName()),
 						},
 					},
+					"controlPlaneURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "controlPlaneURL is the address of the provider's control plane; empty means the client's own default. The client gets it as CONTROL_PLANE_BASE_URL.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"clientPath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "clientPath is the absolute path of the tunnel client; empty means that it is looked for.",
+							Description: "clientPath is the absolute path of the tunnel client; empty means that tunnel-client is looked for in the daemon's PATH, in ~/.local/bin and ~/bin, and beside the daemon's own program.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1648,21 +1670,29 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelStatus(ref common.ReferenceCa
 					},
 					"process": {
 						SchemaProps: spec.SchemaProps{
-							Description: "process is the tunnel client's process.",
+							Description: "process is the tunnel client's process, which leads a process group and a session.",
 							Ref:         ref(v1alpha1.Process{}.OpenAPIModelName()),
 						},
 					},
 					"restarts": {
 						SchemaProps: spec.SchemaProps{
-							Description: "restarts counts restarts of the client since the tunnel was made.",
+							Description: "restarts counts how often the client was started again because it had ended or did not work, since the tunnel was made.",
+							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"lastPollTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastPollTime is when the client last polled with success.",
+							Description: "lastPollTime is when the client last polled with success. It is written lazily and may lag half a minute.",
 							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"logFile": {
+						SchemaProps: spec.SchemaProps{
+							Description: "logFile is the absolute path of the owner-only file with the latest output of the client.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 				},
@@ -1682,7 +1712,7 @@ func schema_rigbridge_rigbridge_api_v1alpha1_TunnelWatchdog(ref common.Reference
 				Properties: map[string]spec.Schema{
 					"disabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "disabled turns the watchdog off.",
+							Description: "disabled turns the watchdog off: a client is then started again only when it has ended, reachable or not.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

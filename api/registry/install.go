@@ -34,7 +34,7 @@ type Backend struct {
 // OpenFunc opens the store of one resource.
 type OpenFunc func(Backend) (storage.Interface, error)
 
-// Resource is a served resource: the main endpoint and its status.
+// Resource is a served resource: the main endpoint and its status; events have none.
 type Resource struct {
 	GVK    schema.GroupVersionKind
 	GVR    schema.GroupVersionResource
@@ -95,7 +95,7 @@ func (s *StatusREST) ConvertToTable(ctx context.Context, obj, opts runtime.Objec
 	return s.store.ConvertToTable(ctx, obj, opts)
 }
 
-// Build makes the resources of all kinds and teaches the scheme what can be selected by.
+// Build makes the resources of all kinds, and of events, and teaches the scheme what can be selected by.
 func Build(scheme *runtime.Scheme, open OpenFunc) ([]*Resource, error) {
 	steps := []func() (*Resource, error){
 		func() (*Resource, error) { return build(scheme, open, "Project", projects) },
@@ -105,6 +105,7 @@ func Build(scheme *runtime.Scheme, open OpenFunc) ([]*Resource, error) {
 		func() (*Resource, error) { return build(scheme, open, "Run", runs) },
 		func() (*Resource, error) { return build(scheme, open, "Handoff", handoffs) },
 		func() (*Resource, error) { return build(scheme, open, "Tunnel", tunnels) },
+		func() (*Resource, error) { return buildEvents(scheme, open) },
 	}
 	var all []*Resource
 	for _, step := range steps {
@@ -148,7 +149,7 @@ func build[T any, P Object[T]](scheme *runtime.Scheme, open OpenFunc, kindName s
 	}
 	codec := serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.GroupVersion)
 	err = store.CompleteWithOptions(&generic.StoreOptions{
-		RESTOptions: restOptions{open: open, backend: backend, codec: codec}, AttrFunc: s.attributes,
+		RESTOptions: restOptions{open: open, backend: backend, codec: codec, owners: k.Owner}, AttrFunc: s.attributes,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store of %s: %w", k.Plural, err)

@@ -44,6 +44,9 @@ type Kind[T any, P Object[T]] struct {
 	Settle func(P)
 	// Volatile says whether a new object lives in memory only; optional.
 	Volatile func(P) bool
+	// Owner says that objects own others, so that a deletion may say what is to become of those: see
+	// controllers/garbage.
+	Owner bool
 	// Dormant says whether FieldActive is "false"; lists of active objects do not read those. Optional.
 	Dormant func(P) bool
 }

@@ -13,7 +13,7 @@ import (
 // The kinds, in the order in which they are served.
 var (
 	projects = Kind[v1alpha1.Project, *v1alpha1.Project]{
-		Plural: "projects", Singular: "project",
+		Plural: "projects", Singular: "project", Owner: true,
 		NewList:   func() runtime.Object { return &v1alpha1.ProjectList{} },
 		Spec:      func(o *v1alpha1.Project) any { return &o.Spec },
 		SetSpec:   func(to, from *v1alpha1.Project) { to.Spec = from.Spec },
@@ -23,7 +23,7 @@ var (
 		Fields: func(o *v1alpha1.Project) fields.Set { return fields.Set{"spec.identity": o.Spec.Identity} },
 	}
 	threads = Kind[v1alpha1.Thread, *v1alpha1.Thread]{
-		Plural: "threads", Singular: "thread",
+		Plural: "threads", Singular: "thread", Owner: true,
 		NewList:   func() runtime.Object { return &v1alpha1.ThreadList{} },
 		Spec:      func(o *v1alpha1.Thread) any { return &o.Spec },
 		SetSpec:   func(to, from *v1alpha1.Thread) { to.Spec = from.Spec },
@@ -95,12 +95,17 @@ var (
 	}
 )
 
-// FieldActive selects operations that are not over or whose leftovers are to be stopped, runs that are working and handoffs that are not read: "true"
-// or "false". The controllers' cache holds those only.
+// FieldActive selects operations that are not over or left processes running, runs that are working and handoffs
+// that are not read: "true" or "false". The controllers' cache holds those only.
 const FieldActive = "status.active"
 
 func operationFields(o *v1alpha1.Operation) fields.Set {
+	thread := ""
+	if o.Spec.ThreadRef != nil {
+		thread = o.Spec.ThreadRef.Name
+	}
 	return fields.Set{
+		"spec.threadRef.name":    thread,
 		"spec.workspaceRef.name": o.Spec.WorkspaceRef.Name,
 		"spec.tool":              string(o.Spec.Tool),
 		"status.phase":           string(o.Status.Phase),
@@ -108,7 +113,7 @@ func operationFields(o *v1alpha1.Operation) fields.Set {
 	}
 }
 
-// holdWhileActive makes a durable operation survive its deletion until it is over.
+// holdWhileActive makes a durable operation survive its deletion until nothing of it runs.
 func holdWhileActive(o *v1alpha1.Operation) {
 	if o.Spec.Tool.Keyed() && !slices.Contains(o.Finalizers, v1alpha1.Finalizer) {
 		o.Finalizers = append(o.Finalizers, v1alpha1.Finalizer)
@@ -116,7 +121,7 @@ func holdWhileActive(o *v1alpha1.Operation) {
 }
 
 func releaseWhenOver(o *v1alpha1.Operation) {
-	if o.Over() {
+	if !o.Active() {
 		o.Finalizers = slices.DeleteFunc(slices.Clone(o.Finalizers), func(f string) bool { return f == v1alpha1.Finalizer })
 	}
 }

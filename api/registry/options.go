@@ -15,6 +15,7 @@ type restOptions struct {
 	open    OpenFunc
 	backend Backend
 	codec   runtime.Codec // copies an object for a dry run
+	owners  bool          // a deletion may say what is to become of what the objects own
 }
 
 // GetRESTOptions implements generic.RESTOptionsGetter.
@@ -23,7 +24,7 @@ func (r restOptions) GetRESTOptions(gr schema.GroupResource, _ runtime.Object) (
 		StorageConfig:           &storagebackend.ConfigForResource{Config: storagebackend.Config{Codec: r.codec}, GroupResource: gr},
 		Decorator:               r.decorate,
 		DeleteCollectionWorkers: 1,
-		EnableGarbageCollection: false,
+		EnableGarbageCollection: r.owners,
 		ResourcePrefix:          r.backend.ResourcePrefix,
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,16 +25,43 @@ import (
 // kept by the hundred thousand and read from the store by name or by page.
 // Its objects are shared and must be copied before they are changed.
 func (s *Server) NewCache() (cache.Cache, error) {
-	shared := true
-	return cache.New(&rest.Config{}, cache.Options{
+	shared, prompt := true, &promptCache{}
+	c, err := cache.New(&rest.Config{}, cache.Options{
 		Scheme: s.Scheme, Mapper: s.Mapper,
 		DefaultUnsafeDisableDeepCopy: &shared,
-		NewInformer:                  s.newInformer,
+		NewInformer: func(_ toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			return prompt.add(toolscache.NewSharedIndexInformer(s.listerWatcher(example), example, resync, indexers))
+		},
 	})
+	prompt.Cache = c
+	return prompt, err
 }
 
-func (s *Server) newInformer(_ toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	return toolscache.NewSharedIndexInformer(s.listerWatcher(example), example, resync, indexers)
+// promptCache waits for its informers and not for a clock: client-go's own wait looks ten times a second.
+type promptCache struct {
+	cache.Cache
+
+	mu        sync.Mutex
+	informers []toolscache.SharedIndexInformer
+}
+
+func (c *promptCache) add(i toolscache.SharedIndexInformer) toolscache.SharedIndexInformer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.informers = append(c.informers, i)
+	return i
+}
+
+// WaitForCacheSync waits until the cache has started and its informers have read what exists. It returns false if ctx is
+// done first.
+func (c *promptCache) WaitForCacheSync(ctx context.Context) bool {
+	c.mu.Lock()
+	checkers := make([]toolscache.DoneChecker, 0, len(c.informers))
+	for _, i := range c.informers {
+		checkers = append(checkers, i.HasSyncedChecker())
+	}
+	c.mu.Unlock()
+	return toolscache.WaitFor(ctx, "", checkers...) && c.Cache.WaitForCacheSync(ctx) // at once now, unless it has yet to start
 }
 
 func (s *Server) listerWatcher(example runtime.Object) toolscache.ListerWatcher {

@@ -43,10 +43,10 @@ func newClient(scheme *runtime.Scheme, mapper meta.RESTMapper, resources []*regi
 	return c
 }
 
-// Scheme returns the scheme of our kinds.
+// Scheme returns the scheme of the kinds served.
 func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
 
-// RESTMapper returns the mapper of our kinds.
+// RESTMapper returns the mapper of the kinds served.
 func (c *Client) RESTMapper() meta.RESTMapper { return c.mapper }
 
 // GroupVersionKindFor returns the kind of an object.
@@ -233,6 +233,9 @@ func (s statusClient) status(obj runtime.Object) (*registry.StatusREST, error) {
 	r, err := s.c.resource(obj)
 	if err != nil {
 		return nil, err
+	}
+	if r.Status == nil {
+		return nil, fmt.Errorf("status of %s: %w", r.GVK.Kind, errNotInProcess)
 	}
 	return r.Status, nil
 }

@@ -26,7 +26,8 @@ const patience = 30 * time.Second
 // env is the API on a store of its own, over HTTP and in process.
 type env struct {
 	*Server
-	config *rest.Config
+	exchange *exchange.Exchange
+	config   *rest.Config
 }
 
 func newEnv(t *testing.T) *env {
@@ -41,7 +42,8 @@ func newEnvWith(t *testing.T, o storage.Options) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{DB: db, Exchange: exchange.New(), Version: "1.2.3"})
+	x := exchange.New()
+	s, err := New(Options{DB: db, Exchange: x, Version: "1.2.3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func newEnvWith(t *testing.T, o storage.Options) *env {
 			t.Errorf("close the store: %v", err)
 		}
 	})
-	return &env{Server: s, config: &rest.Config{Host: over.URL, QPS: -1}}
+	return &env{Server: s, exchange: x, config: &rest.Config{Host: over.URL, QPS: -1}}
 }
 
 // remote returns a client over HTTP.

@@ -17,6 +17,9 @@ import (
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
+// What is not in memory (any more) is 410 Gone; with the query parameter optional=true it is 204 No Content, for
+// readers that look whether there is something, such as a page whose browser reports every 4xx as an error.
+
 // logREST serves operations/{name}/log: the output of a command from memory, while it lasts. Query parameters:
 // follow=true goes on until the command is over, cursor=N begins after N bytes.
 type logREST struct {
@@ -30,9 +33,17 @@ type requestREST struct {
 	exchange   *exchange.Exchange
 }
 
+// resultREST serves operations/{name}/result: the answer of a keyed call from memory, while it lasts: the text, and
+// the tool's details, such as the diff of an edit.
+type resultREST struct {
+	operations *registry.REST
+	exchange   *exchange.Exchange
+}
+
 var (
 	_ rest.Connecter = &logREST{}
 	_ rest.Connecter = &requestREST{}
+	_ rest.Connecter = &resultREST{}
 )
 
 // New returns the kind that the subresource belongs to.
@@ -60,7 +71,7 @@ func (l *logREST) Connect(ctx context.Context, name string, _ runtime.Object, re
 		}
 	}
 	if out == nil {
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("the output of %s is not kept in memory (it has none, or had to make room); see status.fullOutputPath", name))
+		return notKept(responder, "the output of %s is not kept in memory (it has none, or had to make room); see status.fullOutputPath", name), nil
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -114,7 +125,7 @@ func (*requestREST) NewConnectOptions() (runtime.Object, bool, string) { return 
 func (*requestREST) ConnectMethods() []string { return []string{http.MethodGet} }
 
 // Connect returns the handler for one operation.
-func (q *requestREST) Connect(ctx context.Context, name string, _ runtime.Object, _ rest.Responder) (http.Handler, error) {
+func (q *requestREST) Connect(ctx context.Context, name string, _ runtime.Object, responder rest.Responder) (http.Handler, error) {
 	op, err := operation(ctx, q.operations, name)
 	if err != nil {
 		return nil, err
@@ -127,13 +138,55 @@ func (q *requestREST) Connect(ctx context.Context, name string, _ runtime.Object
 		}
 	}
 	if len(arguments) == 0 {
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("the arguments of %s are not kept in memory; they are never stored", name))
+		return notKept(responder, "the arguments of %s are not kept in memory; they are never stored", name), nil
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		_ = json.NewEncoder(w).Encode(arguments) // the reader is told or gone
-	}), nil
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, arguments) }), nil
+}
+
+// New returns the kind that the subresource belongs to.
+func (*resultREST) New() runtime.Object { return &v1alpha1.Operation{} }
+
+// Destroy does nothing: the main endpoint owns the store.
+func (*resultREST) Destroy() {}
+
+// NewConnectOptions says that there are none.
+func (*resultREST) NewConnectOptions() (runtime.Object, bool, string) { return nil, false, "" }
+
+// ConnectMethods are the methods served.
+func (*resultREST) ConnectMethods() []string { return []string{http.MethodGet} }
+
+// Connect returns the handler for one operation.
+func (q *resultREST) Connect(ctx context.Context, name string, _ runtime.Object, responder rest.Responder) (http.Handler, error) {
+	op, err := operation(ctx, q.operations, name)
+	if err != nil {
+		return nil, err
+	}
+	result, ok := q.exchange.PeekReplay(op.UID)
+	if !ok {
+		return notKept(responder, "the result of %s is not kept in memory; it is never stored", name), nil
+	}
+	answer := struct {
+		Text    string          `json:"text"`
+		Details json.RawMessage `json:"details,omitempty"`
+	}{result.Text, result.Details}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, answer) }), nil
+}
+
+// notKept answers that what was asked for is not in memory.
+func notKept(responder rest.Responder, format string, name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("optional") == "true" {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		responder.Error(apierrors.NewResourceExpired(fmt.Sprintf(format, name)))
+	})
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_ = json.NewEncoder(w).Encode(v) // the reader is told or gone
 }
 
 func operation(ctx context.Context, operations *registry.REST, name string) (*v1alpha1.Operation, error) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,20 +57,20 @@ type Server struct {
 	generic *genericapiserver.GenericAPIServer
 }
 
-// NewScheme returns a scheme that knows our kinds and the API machinery's own.
+// NewScheme returns a scheme that knows our kinds, Kubernetes' events and the API machinery's own.
 func NewScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(s); err != nil {
 		panic(err) // a programming error: two types under one name
 	}
-	unversioned := schema.GroupVersion{Version: "v1"}
-	metav1.AddToGroupVersion(s, unversioned)
-	s.AddUnversionedTypes(unversioned, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{},
+	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
+	s.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Event{}, &corev1.EventList{})
+	s.AddUnversionedTypes(corev1.SchemeGroupVersion, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{},
 		&metav1.APIGroup{}, &metav1.APIResourceList{})
 	return s
 }
 
-// newServingScheme returns a scheme in which our kinds also stand for the internal version, which server-side
+// newServingScheme returns a scheme in which the kinds also stand for the internal version, which server-side
 // apply converts through. It is for serving alone: a client could not tell which version a type has.
 func newServingScheme() *runtime.Scheme {
 	s := NewScheme()
@@ -80,6 +80,7 @@ func newServingScheme() *runtime.Scheme {
 			s.AddKnownTypeWithName(internal.WithKind(kind), reflect.New(t).Interface().(runtime.Object))
 		}
 	}
+	s.AddKnownTypes(schema.GroupVersion{Version: runtime.APIVersionInternal}, &corev1.Event{}, &corev1.EventList{})
 	return s
 }
 
@@ -97,18 +98,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, runtime.NewParameterCodec(scheme), codecs)
-	served := map[string]rest.Storage{}
-	operationsAt := slices.IndexFunc(resources, func(r *registry.Resource) bool { return r.GVR.Resource == "operations" })
-	for _, r := range resources {
-		served[r.GVR.Resource] = r.Main
-		served[r.GVR.Resource+"/status"] = r.Status
-	}
-	served["operations/log"] = &logREST{operations: resources[operationsAt].Main, exchange: o.Exchange}
-	served["operations/request"] = &requestREST{operations: resources[operationsAt].Main, exchange: o.Exchange}
-	group.VersionedResourcesStorageMap[v1alpha1.GroupVersion.Version] = served
-	if err := generic.InstallAPIGroup(&group); err != nil {
-		return nil, fmt.Errorf("install %s: %w", v1alpha1.GroupVersion, err)
+	if err := install(generic, scheme, codecs, resources, o.Exchange); err != nil {
+		return nil, err
 	}
 	generic.PrepareRun()
 	mapper, plain := newMapper(resources), NewScheme()
@@ -116,6 +107,36 @@ func New(o Options) (*Server, error) {
 		Handler: generic.Handler, Scheme: plain, Mapper: mapper, db: o.DB, generic: generic,
 		Client: newClient(plain, mapper, resources),
 	}, nil
+}
+
+// install serves the resources: ours under /apis, events under /api, where Kubernetes has them.
+func install(s *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, resources []*registry.Resource, e *exchange.Exchange) error {
+	parameters := runtime.NewParameterCodec(scheme)
+	ours, core := map[string]rest.Storage{}, map[string]rest.Storage{}
+	for _, r := range resources {
+		if r.GVK.Group == corev1.GroupName {
+			core[r.GVR.Resource] = r.Main
+			continue
+		}
+		ours[r.GVR.Resource] = r.Main
+		ours[r.GVR.Resource+"/status"] = r.Status
+		if r.GVR.Resource == "operations" {
+			ours["operations/log"] = &logREST{operations: r.Main, exchange: e}
+			ours["operations/request"] = &requestREST{operations: r.Main, exchange: e}
+			ours["operations/result"] = &resultREST{operations: r.Main, exchange: e}
+		}
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, parameters, codecs)
+	group.VersionedResourcesStorageMap[v1alpha1.GroupVersion.Version] = ours
+	if err := s.InstallAPIGroup(&group); err != nil {
+		return fmt.Errorf("install %s: %w", v1alpha1.GroupVersion, err)
+	}
+	legacy := genericapiserver.NewDefaultAPIGroupInfo(corev1.GroupName, scheme, parameters, codecs)
+	legacy.VersionedResourcesStorageMap[corev1.SchemeGroupVersion.Version] = core
+	if err := s.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, &legacy); err != nil {
+		return fmt.Errorf("install events: %w", err)
+	}
+	return nil
 }
 
 // WaitDurable waits until everything up to the resourceVersion of an object is on disk. It is what a write to a
@@ -137,7 +158,7 @@ func (s *Server) Ready() error {
 func (s *Server) Close() { s.generic.Destroy() }
 
 func opener(db *storage.DB, codecs serializer.CodecFactory) registry.OpenFunc {
-	codec := codecs.LegacyCodec(v1alpha1.GroupVersion)
+	codec := codecs.LegacyCodec(v1alpha1.GroupVersion, corev1.SchemeGroupVersion)
 	return func(b registry.Backend) (apistorage.Interface, error) {
 		return db.Store(storage.StoreConfig{
 			Codec: codec, NewFunc: b.NewFunc, NewListFunc: b.NewListFunc, GroupResource: b.GroupResource,
@@ -159,14 +180,16 @@ func genericServer(scheme *runtime.Scheme, codecs serializer.CodecFactory, own s
 	c.LongRunningFunc = genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString("log"))
 	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer() // asked by apply when it creates
 	namer := apiopenapi.NewDefinitionNamer(scheme)
-	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.Definitions, namer)
 	c.OpenAPIConfig.Info.Title = "Rig Bridge"
-	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.Definitions, namer)
 	c.OpenAPIV3Config.Info.Title = "Rig Bridge"
+	c.SkipOpenAPIInstallation = true
 	s, err := c.Complete().New("rig-bridge", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, fmt.Errorf("assemble the API server: %w", err)
 	}
+	serveOpenAPI(s, c)
 	return s, nil
 }
 
@@ -195,7 +218,7 @@ func asOwner(h http.Handler) http.Handler {
 }
 
 func newMapper(resources []*registry.Resource) meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion})
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion})
 	for _, r := range resources {
 		m.Add(r.GVK, meta.RESTScopeNamespace)
 	}

@@ -339,7 +339,7 @@ func (db *DB) apply(s *stream, e *event) error {
 		return err
 	}
 	if e.memory {
-		db.memory.put(record{key: e.key, rev: rev, value: e.value, deleted: e.kind == eventDeleted})
+		db.memory.put(record{key: e.key, rev: rev, value: e.value, obj: e.obj, deleted: e.kind == eventDeleted})
 	} else if err := db.putDisk(e); err != nil {
 		return err
 	} else {

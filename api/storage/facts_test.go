@@ -161,3 +161,30 @@ func TestRingIsBoundedInBytes(t *testing.T) {
 		wantEvent(t, late, watch.Added, fmt.Sprintf("v%02d", i), start+1+i)
 	}
 }
+
+// TestMemoryObjectsAreNobodys: what is kept decoded is changed neither by who wrote it nor by who read it, and reading
+// it decodes nothing.
+func TestMemoryObjectsAreNobodys(t *testing.T) {
+	t.Parallel()
+	codec := &countingCodec{Codec: podConfig().Codec}
+	st := openStore(t, openTest(t), func(c *StoreConfig) { c.Codec = codec })
+	w, err := st.Watch(t.Context(), "/pods/", storage.ListOptions{Recursive: true, Predicate: storage.Everything})
+	require.NoError(t, err)
+	defer w.Stop()
+	mine, out := newPod("v"), &example.Pod{}
+	mine.Labels = map[string]string{"n": "1"}
+	require.NoError(t, st.Create(t.Context(), podKey("v"), mine, out, 0))
+	for _, pod := range []*example.Pod{mine, out, (<-w.ResultChan()).Object.(*example.Pod), &list(t, st, storage.ListOptions{}).Items[0]} {
+		require.Equal(t, "1", pod.Labels["n"])
+		pod.Labels["n"] = "spoiled"
+	}
+	label(t, st, "v", 2)
+	for range 2 {
+		pod, err := get(st, "v")
+		require.NoError(t, err)
+		require.Equal(t, "2", pod.Labels["n"])
+		pod.Labels["n"] = "spoiled"
+	}
+	require.Equal(t, "2", (<-w.ResultChan()).Object.(*example.Pod).Labels["n"])
+	require.Zero(t, codec.decoded.Load())
+}

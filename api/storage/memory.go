@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/google/btree"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // record is one version of one key.
@@ -13,6 +14,8 @@ type record struct {
 	rev     uint64
 	value   []byte
 	deleted bool
+	// obj is the decoded object, shared by all readers; only the memory tier has it.
+	obj runtime.Object
 	// memory says which tier the version came from.
 	memory bool
 }

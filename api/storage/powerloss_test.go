@@ -239,10 +239,10 @@ func (l *ledger) write(ctx context.Context, st *store, writer int, careless bool
 			if err != nil {
 				return fmt.Errorf("state %d of %s: %w", state, name, err)
 			}
-			if !careless {
-				if err := st.db.WaitDurable(context.Background(), rev); err != nil {
-					return err
-				}
+			if careless {
+				time.Sleep(time.Millisecond) // what waits for no disk would fill it, and each cut takes a copy
+			} else if err := st.db.WaitDurable(context.Background(), rev); err != nil {
+				return err
 			}
 			l.ack(name, state)
 		}
@@ -380,7 +380,11 @@ func TestPowerLoss(t *testing.T) {
 // TestPowerLossIsNoticed: whoever acknowledges before the wait loses states, and the test above would see it.
 func TestPowerLossIsNoticed(t *testing.T) {
 	t.Parallel()
-	wrong := powerCuts(t, 12, true)
-	require.NotEmpty(t, wrong, "a store that acknowledges too early passes")
-	require.True(t, slices.ContainsFunc(wrong, func(w string) bool { return strings.Contains(w, string(losesAll)) }))
+	for range 10 { // a cut right after a sync that others asked for finds nothing
+		wrong := powerCuts(t, 12, true)
+		if slices.ContainsFunc(wrong, func(w string) bool { return strings.Contains(w, string(losesAll)) }) {
+			return
+		}
+	}
+	t.Error("a store that acknowledges too early passes")
 }

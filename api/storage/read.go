@@ -212,7 +212,7 @@ func (db *DB) recall(c record) (*event, error) {
 		return nil, err
 	}
 	if existed {
-		e.prev = version{rev: before.rev, value: before.value}
+		e.prev = before.version()
 	}
 	if c.deleted {
 		return e, nil
@@ -221,7 +221,7 @@ func (db *DB) recall(c record) (*event, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.value, e.kind = now.value, eventAdded
+	e.value, e.obj, e.kind = now.value, now.obj, eventAdded
 	if existed {
 		e.kind = eventModified
 	}
@@ -402,6 +402,9 @@ func (l *listing) add(r record) (bool, error) {
 }
 
 func (l *listing) decode(r record, obj runtime.Object) error {
+	if r.obj != nil && l.st.transform == nil {
+		return l.st.fill(r.value, r.version(), r.rev, obj)
+	}
 	plain, _, err := l.st.unseal(l.ctx, r.key, r.value)
 	if err != nil {
 		return storage.NewInternalError(fmt.Errorf("unable to transform key %q: %w", r.key, err))

@@ -136,13 +136,18 @@ func (st *store) own(ctx context.Context, key string, v version, rev uint64) (ru
 	return obj, st.decode(plain, obj, rev)
 }
 
-// shared decodes plain into the object that an event carries, and is nil with a
-// transformer: then every watcher reads the stored bytes itself.
-func (st *store) shared(plain []byte) (runtime.Object, error) {
+// shared makes the object that an event carries: of what goes to disk the decoded
+// plain, so that watchers see what later readers will; what stays in memory is
+// never decoded, so a copy of from will do. It is nil with a transformer: then
+// every watcher reads the stored bytes itself.
+func (st *store) shared(from runtime.Object, plain []byte, memory bool) (runtime.Object, error) {
 	if st.transform != nil {
 		return nil, nil
 	}
 	obj := st.cfg.NewFunc()
+	if memory && reflect.TypeOf(from) == reflect.TypeOf(obj) {
+		return from.DeepCopyObject(), nil
+	}
 	_, _, err := st.cfg.Codec.Decode(plain, nil, obj)
 	return obj, err
 }
@@ -169,8 +174,10 @@ func (st *store) find(key string) (v version, memory, ok bool, err error) {
 	}
 	defer st.db.leave()
 	r, ok, err := st.db.read(key, st.db.rev.Load())
-	return version{rev: r.rev, value: r.value}, r.memory, ok, err
+	return r.version(), r.memory, ok, err
 }
+
+func (r record) version() version { return version{rev: r.rev, value: r.value, obj: r.obj} }
 
 // state is an object as an update sees it.
 type state struct {
@@ -178,6 +185,7 @@ type state struct {
 	plain   []byte
 	input   runtime.Object // the caller's own
 	current bool           // read from the store, not suggested by the caller
+	memory  bool           // known to be in the memory tier
 	stale   bool
 }
 
@@ -186,11 +194,11 @@ func (s *state) meta() storage.ResponseMeta { return storage.ResponseMeta{Resour
 // load reads the current state of key. With corrupt the object must be
 // undecodable, and then input is nil.
 func (st *store) load(ctx context.Context, key string, like reflect.Value, ignoreNotFound, corrupt bool) (*state, error) {
-	v, _, ok, err := st.find(key)
+	v, memory, ok, err := st.find(key)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{current: true, input: newLike(like)}
+	s := &state{current: true, memory: memory, input: newLike(like)}
 	if !ok {
 		if !ignoreNotFound {
 			return nil, storage.NewKeyNotFoundError(key, 0)
@@ -251,11 +259,10 @@ func (st *store) Create(ctx context.Context, key string, obj, out runtime.Object
 	if err := st.versioner.PrepareObjectForStorage(obj); err != nil {
 		return fmt.Errorf("prepare the object for storage: %w", err)
 	}
-	plain, e, err := st.newEvent(ctx, key, obj)
+	plain, e, err := st.newEvent(ctx, key, obj, st.isVolatile(obj))
 	if err != nil {
 		return err
 	}
-	e.memory = st.isVolatile(obj)
 	ok, err := st.commit(e, 0)
 	if err != nil {
 		return err
@@ -286,16 +293,21 @@ func (st *store) activeOnly(pred storage.SelectionPredicate) bool {
 	return demanded && value == "true"
 }
 
-func (st *store) newEvent(ctx context.Context, key string, obj runtime.Object) (plain []byte, e *event, err error) {
+func (st *store) newEvent(ctx context.Context, key string, obj runtime.Object, memory bool) (plain []byte, e *event, err error) {
 	plain, stored, err := st.seal(ctx, key, obj)
 	if err != nil {
 		return nil, nil, err
 	}
-	shared, err := st.shared(plain)
+	e, err = st.eventOf(key, obj, plain, stored, memory)
+	return plain, e, err
+}
+
+func (st *store) eventOf(key string, obj runtime.Object, plain, stored []byte, memory bool) (*event, error) {
+	shared, err := st.shared(obj, plain, memory)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return plain, &event{key: key, value: stored, obj: shared, dormant: st.isDormant(obj), setRV: st.versioner.UpdateObject}, nil
+	return &event{key: key, value: stored, obj: shared, memory: memory, dormant: st.isDormant(obj), setRV: st.versioner.UpdateObject}, nil
 }
 
 // commit writes e if the current revision of its key is still expect, 0 meaning
@@ -500,12 +512,10 @@ func (st *store) tryWrite(ctx context.Context, key string, cur *state, next, out
 		}
 		return true, st.fill(cur.plain, cur.version, cur.rev, out)
 	}
-	shared, err := st.shared(plain)
+	e, err := st.eventOf(key, next, plain, stored, cur.memory || cur.rev == 0 && st.isVolatile(next))
 	if err != nil {
 		return false, err
 	}
-	e := &event{key: key, value: stored, obj: shared, dormant: st.isDormant(next), setRV: st.versioner.UpdateObject}
-	e.memory = cur.rev == 0 && st.isVolatile(next)
 	if done, err := st.commit(e, cur.rev); !done || err != nil {
 		return false, err
 	}

@@ -289,7 +289,7 @@ func (w *watcher) sendExisting(rev uint64) error {
 		}
 		for _, r := range found {
 			from = r.key + "\x00"
-			e := &event{rev: r.rev, key: r.key, kind: eventAdded, existing: true, value: r.value}
+			e := &event{rev: r.rev, key: r.key, kind: eventAdded, existing: true, value: r.value, obj: r.obj}
 			if err := w.deliver(e); err != nil {
 				return err
 			}

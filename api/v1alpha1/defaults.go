@@ -1,9 +1,13 @@
 package v1alpha1
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"slices"
+)
 
-// Default fills in what a tunnel's author left out.
+// Default fills in what a tunnel's author left out, and makes the tunnel wait for its client when it is deleted.
 func (t *Tunnel) Default() {
+	t.Finalizers = held(t.Finalizers)
 	if t.Spec.Watchdog.IntervalSeconds == 0 {
 		t.Spec.Watchdog.IntervalSeconds = 10
 	}
@@ -27,11 +31,12 @@ func (t *Thread) Default() {
 }
 
 // Default makes the workspace wait for its operations when it is deleted.
-func (w *Workspace) Default() {
-	for _, f := range w.Finalizers {
-		if f == Finalizer {
-			return
-		}
+func (w *Workspace) Default() { w.Finalizers = held(w.Finalizers) }
+
+// held adds Finalizer unless it is there.
+func held(finalizers []string) []string {
+	if slices.Contains(finalizers, Finalizer) {
+		return finalizers
 	}
-	w.Finalizers = append(w.Finalizers, Finalizer)
+	return append(finalizers, Finalizer)
 }

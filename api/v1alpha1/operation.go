@@ -30,11 +30,11 @@ func (o *Operation) Over() bool {
 
 // Lingering says whether the operation is over and somebody wants what its command left running to be stopped.
 func (o *Operation) Lingering() bool {
-	return o.Over() && o.Spec.Cancel && len(o.Status.Leftovers) > 0
+	return o.Over() && (o.Spec.Cancel || !o.DeletionTimestamp.IsZero()) && len(o.Status.Leftovers) > 0
 }
 
-// Active says whether a controller has something to do for the operation.
-func (o *Operation) Active() bool { return !o.Over() || o.Lingering() }
+// Active says whether anything of the operation still runs: the call itself, or what its command left behind.
+func (o *Operation) Active() bool { return !o.Over() || len(o.Status.Leftovers) > 0 }
 
 // Ready says whether the workspace admits calls.
 func (w *Workspace) Ready() bool {

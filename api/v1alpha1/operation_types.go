@@ -109,7 +109,7 @@ type OperationSpec struct {
 	// +kubebuilder:validation:MaxLength=36
 	PayloadRef string `json:"payloadRef,omitempty"`
 
-	// cancel asks the operation to stop. It can be set and not be taken back.
+	// cancel asks the operation to stop, and what its command left running. It can be set and not be taken back.
 	// +optional
 	Cancel bool `json:"cancel,omitempty"`
 
@@ -184,6 +184,11 @@ type OperationStatus struct {
 	// +optional
 	CompletionTime *metav1.MicroTime `json:"completionTime,omitempty"`
 
+	// elapsedMilliseconds is how long the tool ran, by the monotonic clock, which nobody can set; absent if it
+	// did not run or a crash hid its end.
+	// +optional
+	ElapsedMilliseconds *int64 `json:"elapsedMilliseconds,omitempty"`
+
 	// cwd is the directory in which the call ran.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
@@ -219,12 +224,15 @@ type OperationStatus struct {
 	// +optional
 	EffectsMayHaveOccurred bool `json:"effectsMayHaveOccurred,omitempty"`
 
-	// cancelledBy says who ended the operation before its own end.
+	// cancelledBy says who ended the operation before its own end: "client" (by notification), "disconnect",
+	// "workspace_close", "operation_cancel", "person" (kubectl, rigctl, the dashboard), "deletion", "shutdown", or
+	// "timeout".
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	CancelledBy string `json:"cancelledBy,omitempty"`
 
-	// leftovers are processes of the command that still ran when it ended.
+	// leftovers are the processes of the command that outlived it, or the daemon, and still run. They are looked
+	// at every second, and stopped when cancel is set or the operation is deleted.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

@@ -5,6 +5,8 @@ package v1alpha1
 const (
 	// ReasonPending: accepted, waits for its turn.
 	ReasonPending = "Pending"
+	// ReasonWaitingForFile: another call changes the file; the message names it.
+	ReasonWaitingForFile = "WaitingForFile"
 	// ReasonRunning: the attempt is recorded and the tool runs.
 	ReasonRunning = "Running"
 	// ReasonSucceeded: the call did what it was asked.
@@ -42,6 +44,29 @@ const (
 	ReasonWorkActive = "WorkActive"
 	// ReasonInternalError: a fault of the daemon itself.
 	ReasonInternalError = "InternalError"
+)
+
+// Reasons of Events, beside those of conditions: what happened to an object.
+const (
+	// EventReclaimed: a workspace was closed to make room for another.
+	EventReclaimed = "Reclaimed"
+	// EventClosed: a workspace was closed and its calls are over.
+	EventClosed = "Closed"
+	// EventStarted: a run began.
+	EventStarted = "Started"
+	// EventInterrupted: a run ended without a handoff.
+	EventInterrupted = "Interrupted"
+	// EventHandedOff: a run was handed off to the person.
+	EventHandedOff = "HandedOff"
+	// EventNotificationSent, EventNotificationFailed and EventNotificationUnknown: what became of a handoff's
+	// notification.
+	EventNotificationSent    = "NotificationSent"
+	EventNotificationFailed  = "NotificationFailed"
+	EventNotificationUnknown = "NotificationUnknown"
+	// EventAcknowledged: the person has read a handoff.
+	EventAcknowledged = "Acknowledged"
+	// EventStillRunning: a command has ended and left processes that run on.
+	EventStillRunning = "StillRunning"
 )
 
 // Codes of the contract that clients see in structuredContent.code.

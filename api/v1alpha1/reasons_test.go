@@ -35,7 +35,11 @@ var codes = map[string]string{
 }
 
 // notFailures are reasons that no failed call has.
-var notFailures = []string{ReasonPending, ReasonRunning, ReasonOpened, ReasonClosing, ReasonDirectoryNotFound}
+var notFailures = []string{ReasonPending, ReasonWaitingForFile, ReasonRunning, ReasonOpened, ReasonClosing, ReasonDirectoryNotFound,
+	// of tunnels
+	ReasonConnected, ReasonClientStarting, ReasonClientNotFound, ReasonClientUnusable, ReasonCredentialUnusable, ReasonClientExited,
+	ReasonClientUnresponsive, ReasonClientNotReady, ReasonPollStale, ReasonRouteChanged, ReasonControlPlaneUnreachable,
+	ReasonClientUnstoppable, ReasonSuspended, ReasonBridgeStopped}
 
 func TestCodeFor(t *testing.T) {
 	for reason, want := range codes {

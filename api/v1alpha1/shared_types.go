@@ -1,5 +1,7 @@
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // LocalReference names an object of a known kind in the same namespace.
 // +structType=atomic
 type LocalReference struct {
@@ -27,6 +29,10 @@ type Process struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Command string `json:"command,omitempty"`
+
+	// beginTime is when the process began, by the machine's clock, to the second.
+	// +optional
+	BeginTime *metav1.Time `json:"beginTime,omitempty"`
 }
 
 // Finalizer keeps an object until its reconciler has ended what it owns.

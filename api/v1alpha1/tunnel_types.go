@@ -15,19 +15,60 @@ const (
 	TunnelSuspended TunnelPhase = "Suspended"
 )
 
+// Reasons of a Tunnel's Ready condition.
+const (
+	// ReasonConnected: the client polls the provider with success and says that it is ready.
+	ReasonConnected = "Connected"
+	// ReasonClientStarting: the client was started and has not polled with success yet.
+	ReasonClientStarting = "ClientStarting"
+	// ReasonClientNotFound: there is no tunnel client; install it or set spec.clientPath.
+	ReasonClientNotFound = "ClientNotFound"
+	// ReasonClientUnusable: the tunnel client cannot be started.
+	ReasonClientUnusable = "ClientUnusable"
+	// ReasonCredentialUnusable: the credential's file is not there, not the owner's alone, or empty.
+	ReasonCredentialUnusable = "CredentialUnusable"
+	// ReasonClientExited: the client ended by itself; it is started again after a growing pause.
+	ReasonClientExited = "ClientExited"
+	// ReasonClientUnresponsive: the client runs and does not tell how it is.
+	ReasonClientUnresponsive = "ClientUnresponsive"
+	// ReasonClientNotReady: the client runs, and says that it cannot reach or use this daemon.
+	ReasonClientNotReady = "ClientNotReady"
+	// ReasonPollStale: the client runs, and its last successful poll is too long ago.
+	ReasonPollStale = "PollStale"
+	// ReasonRouteChanged: the default route changed, so the client was started again.
+	ReasonRouteChanged = "RouteChanged"
+	// ReasonControlPlaneUnreachable: no connection to the provider can be made; the client is started again when
+	// one can.
+	ReasonControlPlaneUnreachable = "ControlPlaneUnreachable"
+	// ReasonClientUnstoppable: a client did not end when killed, so no other is started.
+	ReasonClientUnstoppable = "ClientUnstoppable"
+	// ReasonSuspended: spec.suspended is set.
+	ReasonSuspended = "Suspended"
+	// ReasonBridgeStopped: the daemon ended, and the client with it; the tunnel comes back with the daemon.
+	ReasonBridgeStopped = "BridgeStopped"
+)
+
 // TunnelSpec says which tunnel is to be kept up.
 type TunnelSpec struct {
-	// tunnelID is the identifier that the tunnel's provider gave.
+	// tunnelID is the identifier that the tunnel's provider gave, as in tunnel_0123456789abcdef0123456789abcdef.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9_.-]*$`
 	TunnelID string `json:"tunnelID"`
 
 	// credential says where the provider's key is found. The key itself is never in an object.
 	// +required
 	Credential CredentialReference `json:"credential"`
 
-	// clientPath is the absolute path of the tunnel client; empty means that it is looked for.
+	// controlPlaneURL is the address of the provider's control plane; empty means the client's own default. The
+	// client gets it as CONTROL_PLANE_BASE_URL.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	ControlPlaneURL string `json:"controlPlaneURL,omitempty"`
+
+	// clientPath is the absolute path of the tunnel client; empty means that tunnel-client is looked for in the
+	// daemon's PATH, in ~/.local/bin and ~/bin, and beside the daemon's own program.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	ClientPath string `json:"clientPath,omitempty"`
@@ -53,7 +94,7 @@ type CredentialReference struct {
 
 // TunnelWatchdog are the watchdog's settings.
 type TunnelWatchdog struct {
-	// disabled turns the watchdog off.
+	// disabled turns the watchdog off: a client is then started again only when it has ended, reachable or not.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 
@@ -90,27 +131,41 @@ type TunnelStatus struct {
 	// +optional
 	Phase TunnelPhase `json:"phase,omitempty"`
 
-	// process is the tunnel client's process.
+	// process is the tunnel client's process, which leads a process group and a session.
 	// +optional
 	Process *Process `json:"process,omitempty"`
 
-	// restarts counts restarts of the client since the tunnel was made.
+	// restarts counts how often the client was started again because it had ended or did not work, since the
+	// tunnel was made.
 	// +optional
-	Restarts int32 `json:"restarts,omitempty"`
+	Restarts int32 `json:"restarts"`
 
-	// lastPollTime is when the client last polled with success.
+	// lastPollTime is when the client last polled with success. It is written lazily and may lag half a minute.
 	// +optional
 	LastPollTime *metav1.MicroTime `json:"lastPollTime,omitempty"`
+
+	// logFile is the absolute path of the owner-only file with the latest output of the client.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	LogFile string `json:"logFile,omitempty"`
 }
 
-// Tunnel is a supervised tunnel client that lets a hosted assistant reach this daemon.
+// Tunnel is a supervised tunnel client that lets a hosted assistant reach this daemon. Deleting or suspending it
+// stops the client first.
+//
+// Ready is True while the client polls with success and says that it is ready. It is Unknown with ClientStarting
+// until then, the first time. Once it is False it stays so until the tunnel works again, over all restarts: its
+// lastTransitionTime says since when the tunnel is degraded, its reason and message why and what to do.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=rig
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Ready")].lastTransitionTime`
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts`
+// +kubebuilder:printcolumn:name="Last-Poll",type=date,priority=1,JSONPath=`.status.lastPollTime`
+// +kubebuilder:printcolumn:name="PID",type=integer,priority=1,JSONPath=`.status.process.pid`
 // +kubebuilder:printcolumn:name="Tunnel",type=string,priority=1,JSONPath=`.spec.tunnelID`
 // +kubebuilder:printcolumn:name="Phase",type=string,priority=1,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

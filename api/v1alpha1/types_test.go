@@ -24,7 +24,7 @@ func TestDefaults(t *testing.T) {
 		tu.Default()
 		w.Default()
 	}
-	if p.Spec.DisplayName != "demo" || th.Spec.Title != "Untitled thread" || !slices.Equal(w.Finalizers, []string{Finalizer}) ||
+	if p.Spec.DisplayName != "demo" || th.Spec.Title != "Untitled thread" || !slices.Equal(w.Finalizers, []string{Finalizer}) || !slices.Equal(tu.Finalizers, w.Finalizers) ||
 		tu.Spec.Watchdog.IntervalSeconds != 10 || tu.Spec.Watchdog.PollTimeoutSeconds != 65 {
 		t.Errorf("defaults: %q, %q, %v, %+v", p.Spec.DisplayName, th.Spec.Title, w.Finalizers, tu.Spec.Watchdog)
 	}

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,11 +24,14 @@ const (
 	maxItems   = 16
 
 	maxPayloadRef = 36
+	maxURL        = 2048 // bytes
+	maxTunnelName = 63   // files are named after it
 )
 
 var (
 	digestForm   = regexp.MustCompile(`^hmac-sha256:[0-9a-f]{64}$`)
 	revisionForm = regexp.MustCompile(`^(missing|sha256:[0-9a-f]{64})$`)
+	tunnelIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 )
 
 // ValidateProject checks a new project.
@@ -184,7 +188,16 @@ func ValidateTunnel(t *Tunnel) field.ErrorList {
 	if t.Spec.TunnelID == "" {
 		errs = append(errs, field.Required(spec.Child("tunnelID"), "name the tunnel that the provider made"))
 	}
-	errs = append(errs, atMost(t.Spec.TunnelID, maxName, spec.Child("tunnelID"))...)
+	if len(t.Name) > maxTunnelName {
+		errs = append(errs, field.TooLong(field.NewPath("metadata", "name"), "", maxTunnelName))
+	}
+	if tooLong := atMost(t.Spec.TunnelID, maxName, spec.Child("tunnelID")); len(tooLong) > 0 {
+		errs = append(errs, tooLong...)
+	} else if t.Spec.TunnelID != "" && !tunnelIDForm.MatchString(t.Spec.TunnelID) {
+		errs = append(errs, field.Invalid(spec.Child("tunnelID"), t.Spec.TunnelID,
+			"must be the ID as the provider shows it: letters, digits, _ . and - only"))
+	}
+	errs = append(errs, controlPlane(t.Spec.ControlPlaneURL, spec.Child("controlPlaneURL"))...)
 	errs = append(errs, absolutePath(t.Spec.Credential.File, spec.Child("credential", "file"))...)
 	if t.Spec.ClientPath != "" {
 		errs = append(errs, absolutePath(t.Spec.ClientPath, spec.Child("clientPath"))...)
@@ -197,6 +210,24 @@ func ValidateTunnel(t *Tunnel) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("pollTimeoutSeconds"), w.PollTimeoutSeconds, "must be from 10 to 86400"))
 	}
 	return errs
+}
+
+// controlPlane checks an address that is handed on and dialled. One that holds a password is refused unseen.
+func controlPlane(address string, at *field.Path) field.ErrorList {
+	if address == "" {
+		return nil
+	}
+	if len(address) > maxURL {
+		return field.ErrorList{field.TooLong(at, "", maxURL)}
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "":
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, "must be an address such as https://api.openai.com")}
+	case u.User != nil, u.RawQuery != "", u.Fragment != "":
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, "must not hold a user, a password, a query or a fragment")}
+	}
+	return nil
 }
 
 // ValidateTunnelUpdate checks a change of a tunnel.

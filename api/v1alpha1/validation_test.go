@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -223,8 +224,19 @@ func TestValidateHandoff(t *testing.T) {
 
 func TestValidateTunnel(t *testing.T) {
 	changes := pathChanges("spec.credential.file", func(o *Tunnel, s string) { o.Spec.Credential.File = s })
-	changes = append(changes, textChanges("spec.tunnelID", 255, func(o *Tunnel, s string) { o.Spec.TunnelID = s })...)
+	for _, id := range []string{" x", "x\n", "-x", "a b", "ä", "a/b", strings.Repeat("a", 256)} {
+		changes = append(changes, change[Tunnel]{fmt.Sprintf("the ID %.10q", id), func(o *Tunnel) { o.Spec.TunnelID = id }, "spec.tunnelID"})
+	}
+	for address, at := range map[string]string{"https://api.openai.com": "", "http://[::1]:8080/path": "", "api.openai.com": "spec.controlPlaneURL",
+		"ftp://a": "spec.controlPlaneURL", "https://": "spec.controlPlaneURL", "https://sam:secret@a": "spec.controlPlaneURL",
+		"https://a?key=secret": "spec.controlPlaneURL", "https://" + strings.Repeat("a", 2048): "spec.controlPlaneURL"} {
+		changes = append(changes, change[Tunnel]{fmt.Sprintf("at %.30s", address), func(o *Tunnel) { o.Spec.ControlPlaneURL = address }, at})
+	}
 	changes = append(changes,
+		change[Tunnel]{"an ID as OpenAI's", func(o *Tunnel) { o.Spec.TunnelID = "tunnel_0123456789abcdef0123456789abcdef" }, ""},
+		change[Tunnel]{"an ID as long as may be", func(o *Tunnel) { o.Spec.TunnelID = strings.Repeat("a", 255) }, ""},
+		change[Tunnel]{"a name as long as may be", func(o *Tunnel) { o.Name = strings.Repeat("a", 63) }, ""},
+		change[Tunnel]{"a longer name", func(o *Tunnel) { o.Name = strings.Repeat("a", 64) }, "metadata.name"},
 		change[Tunnel]{"no ID", func(o *Tunnel) { o.Spec.TunnelID = "" }, "spec.tunnelID"},
 		change[Tunnel]{"a relative client", func(o *Tunnel) { o.Spec.ClientPath = "bin/client" }, "spec.clientPath"},
 		change[Tunnel]{"a client", func(o *Tunnel) { o.Spec.ClientPath = "/bin/client" }, ""},
@@ -251,6 +263,17 @@ func TestValidateTunnel(t *testing.T) {
 		{"suspended", func(o *Tunnel) { o.Spec.Suspended = true }, ""},
 		{"a bad credential", func(o *Tunnel) { o.Spec.Credential.File = "key" }, "spec.credential.file"},
 	})
+}
+
+// A secret that was put where it does not belong is not repeated in the error.
+func TestControlPlaneErrorHoldsNoSecret(t *testing.T) {
+	for _, address := range []string{"https://sam:hunter2@a", "https://a?key=hunter2", "://hunter2"} {
+		o := aTunnel()
+		o.Spec.ControlPlaneURL = address
+		if errs := ValidateTunnel(o); len(errs) != 1 || strings.Contains(errs.ToAggregate().Error(), "hunter2") {
+			t.Errorf("%s: %v", address, errs)
+		}
+	}
 }
 
 func setInterval(o *Tunnel, s int32)    { o.Spec.Watchdog.IntervalSeconds = s }

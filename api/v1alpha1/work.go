@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Active says whether somebody has still to read the handoff, or its reconciler to note that it was read or to
@@ -28,6 +29,23 @@ func RunName(operationUID string) string { return derived("run", operationUID) }
 
 func derived(kind, from string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(GroupName+"/"+kind+"/"+from)).String()
+}
+
+// Owner is a kind that owns others.
+//
+// +kubebuilder:object:generate=false
+type Owner interface {
+	metav1.Object
+	*Project | *Thread
+}
+
+// OwnedBy returns the owner reference of what belongs to an object; it goes when that goes.
+func OwnedBy[O Owner](owner O) metav1.OwnerReference {
+	kind := "Project"
+	if _, ok := any(owner).(*Thread); ok {
+		kind = "Thread"
+	}
+	return metav1.OwnerReference{APIVersion: GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID()}
 }
 
 // Working says whether the run goes on: it was neither interrupted nor handed off.

@@ -17,23 +17,28 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/rigbridge/rigbridge/api/dashboard"
 	"github.com/rigbridge/rigbridge/api/exchange"
 	"github.com/rigbridge/rigbridge/api/server"
 	"github.com/rigbridge/rigbridge/api/storage"
 	"github.com/rigbridge/rigbridge/controllers/engine"
 	"github.com/rigbridge/rigbridge/controllers/engine/bash"
 	"github.com/rigbridge/rigbridge/controllers/engine/process"
+	"github.com/rigbridge/rigbridge/controllers/event"
 	"github.com/rigbridge/rigbridge/controllers/operation"
 	"github.com/rigbridge/rigbridge/controllers/run"
 	"github.com/rigbridge/rigbridge/controllers/runner"
+	"github.com/rigbridge/rigbridge/controllers/tunnel"
 	"github.com/rigbridge/rigbridge/controllers/workspace"
 	"github.com/rigbridge/rigbridge/mcpserver"
 	"github.com/rigbridge/rigbridge/mcpserver/transport"
@@ -56,14 +61,21 @@ type daemon struct {
 	failed   chan error // what ended by itself: a listener, the manager, the store, or all use
 	activity activity
 	token    *security.Token
+	env      engine.Env // the account's, without a working directory
+	programs programs
 
 	db         *storage.DB
 	api        *server.Server
 	exchange   *exchange.Exchange
+	events     record.EventRecorder
+	quiet      func() // ends the recording of events
 	operations *operation.Reconciler
 	runs       *run.Reconciler
+	tunnels    *tunnel.Reconciler
 	runner     *runner.Runner
+	calls      *mcpserver.Calls
 	mcp        *transport.Handler
+	dashboard  *dashboard.Dashboard
 	listeners  []net.Listener
 	servers    []*http.Server
 
@@ -98,6 +110,9 @@ func (d *daemon) openState(context.Context) (err error) {
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return fmt.Errorf("the state directory must be the owner's alone: %w", err)
 		}
+	}
+	if d.env, err = accountEnv(d.outputDir()); err != nil {
+		return err
 	}
 	d.token, err = security.LoadToken(d.settings.TokenFile, d.settings.explicitToken)
 	return err
@@ -145,6 +160,9 @@ func (d *daemon) assemble(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("assemble the API: %w", err)
 	}
+	if d.dashboard, err = d.newDashboard(ctx); err != nil {
+		return err
+	}
 	m, err := d.manager()
 	if err != nil {
 		return err
@@ -171,7 +189,7 @@ func (d *daemon) assemble(ctx context.Context) (err error) {
 
 // manager makes an ordinary manager whose client and cache are in process.
 func (d *daemon) manager() (ctrl.Manager, error) {
-	skip := true
+	skip, plain := true, false // nothing here has a priority, and the plain queue wakes a worker with one goroutine less
 	m, err := ctrl.NewManager(&rest.Config{Host: "in-process"}, ctrl.Options{
 		Scheme: d.api.Scheme, Logger: d.log.V(1).WithName("controllers"),
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return d.api.Mapper, nil },
@@ -180,7 +198,7 @@ func (d *daemon) manager() (ctrl.Manager, error) {
 			return server.NewCachedClient(d.api.Client, o.Cache.Reader), nil
 		},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: &skip},
+		Controller: config.Controller{SkipNameValidation: &skip, UsePriorityQueue: &plain},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
@@ -190,14 +208,15 @@ func (d *daemon) manager() (ctrl.Manager, error) {
 
 // control sets the reconcilers up.
 func (d *daemon) control(ctx context.Context, m ctrl.Manager) error {
-	env, err := d.env()
-	if err != nil {
-		return err
+	d.programs.find(ctx, d.log)
+	d.events, d.quiet = event.NewRecorder(d.api.Client, d.log.WithName("events"))
+	if err := (&event.Reconciler{Client: m.GetClient(), Now: time.Now}).SetupWithManager(m); err != nil {
+		return fmt.Errorf("set up the event controller: %w", err)
 	}
-	workspaces := &workspace.Reconciler{Client: m.GetClient(), Live: d.api.Client, Account: account(), Host: hostname(), Now: time.Now}
+	workspaces := &workspace.Reconciler{Client: m.GetClient(), Live: d.api.Client, Events: d.events, Account: account(), Host: hostname(), Now: time.Now}
 	d.operations = &operation.Reconciler{
 		Client: m.GetClient(), Live: d.api.Client, Durable: d.api.WaitDurable, Exchange: d.exchange, Runner: d.runner,
-		Locks: &runner.Locks{}, Env: env, Now: d.clock(), NewID: uuid.NewString, Used: workspaces.Used,
+		Locks: &runner.Locks{}, Env: d.env, Environ: d.programs.environ, Now: d.clock(), NewID: uuid.NewString, Used: workspaces.Used, Events: d.events,
 	}
 	if err := d.operations.SetupWithManager(ctx, m); err != nil {
 		return fmt.Errorf("set up the operation controller: %w", err)
@@ -206,6 +225,9 @@ func (d *daemon) control(ctx context.Context, m ctrl.Manager) error {
 		return fmt.Errorf("set up the workspace controller: %w", err)
 	}
 	if err := d.controlWork(ctx, m, workspaces); err != nil {
+		return err
+	}
+	if err := d.controlTunnels(ctx, m); err != nil {
 		return err
 	}
 	if err := process.BecomeSubreaper(); err != nil {
@@ -226,7 +248,8 @@ func (d *daemon) clock() func() time.Time {
 	return time.Now
 }
 
-func (d *daemon) env() (engine.Env, error) {
+// accountEnv finds the directories of the account that the daemon works for.
+func accountEnv(outputDir string) (engine.Env, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return engine.Env{}, errors.New("HOME is not set; set it to the account's home directory")
@@ -238,7 +261,7 @@ func (d *daemon) env() (engine.Env, error) {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
-	return engine.Env{Home: home, ConfigHome: conf, OutputDir: d.outputDir()}, nil
+	return engine.Env{Home: home, ConfigHome: conf, OutputDir: outputDir}, nil
 }
 
 // pruneOutputs keeps the files with full outputs within their age and size.
@@ -272,19 +295,15 @@ func (d *daemon) watchStore(ctx context.Context) {
 }
 
 // answer makes the MCP server.
-func (d *daemon) answer(ctx context.Context, cached client.Reader) error {
+func (d *daemon) answer(ctx context.Context, cached cache.Cache) error {
 	keys, err := readKeys(filepath.Join(d.settings.StateDir, "keys"))
 	if err != nil {
 		return err
 	}
-	env, err := d.env()
-	if err != nil {
-		return err
-	}
 	s := mcpserver.New(mcpserver.Options{Version: buildVersion(), Log: d.log.WithName("mcp"), CheckOutputs: os.Getenv("RIG_BRIDGE_CHECK_OUTPUTS") == "1"})
-	calls := &mcpserver.Calls{Client: d.api.Client, Cache: cached, Durable: d.api.WaitDurable, Exchange: d.exchange,
-		DigestKey: keys.Digest, Home: env.Home, Log: d.log.WithName("mcp")}
-	if err := calls.Register(ctx, s); err != nil {
+	d.calls = &mcpserver.Calls{Client: d.api.Client, Cache: cached, Durable: d.api.WaitDurable, Exchange: d.exchange,
+		DigestKey: keys.Digest, Home: d.env.Home, Log: d.log.WithName("mcp")}
+	if err := d.calls.Register(ctx, s); err != nil {
 		return fmt.Errorf("register the tools: %w", err)
 	}
 	d.mcp = transport.New(transport.Options{Server: s.MCP(), Call: s.Call, Info: s.Info(), SessionKey: keys.Session, Log: d.log.WithName("mcp")})
@@ -363,27 +382,42 @@ func (d *daemon) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeOwnerOnly(d.endpointFile(), where)
+	return writeOwnerOnly(endpointFile(d.settings), where)
 }
 
-func (d *daemon) endpointFile() string { return filepath.Join(d.settings.StateDir, "endpoint.json") }
+func endpointFile(s *settings) string { return filepath.Join(s.StateDir, "endpoint.json") }
 
 // stop ends what runs, records it, and closes the store last.
 func (d *daemon) stop(ctx context.Context) error {
 	err := d.mcp.Shutdown(ctx) // each call under way is cancelled and answered
 	if d.api.Ready() == nil {  // with a failed store there is nothing to wait for
-		err = errors.Join(err, d.operations.Drain(ctx))
+		err = errors.Join(err, d.drain(ctx))
 	}
 	for _, s := range d.servers {
 		if serr := s.Shutdown(ctx); serr != nil { // a watch that stays open is cut off
 			err = errors.Join(err, s.Close())
 		}
 	}
-	return errors.Join(err, os.Remove(d.endpointFile()), d.release())
+	return errors.Join(err, os.Remove(endpointFile(d.settings)), d.release())
+}
+
+// drain ends operations and tunnels, at the same time, and records it.
+func (d *daemon) drain(ctx context.Context) error {
+	var group errgroup.Group
+	group.Go(func() error { return d.operations.Drain(ctx) })
+	group.Go(func() error { return d.tunnels.Drain(ctx) })
+	return group.Wait()
 }
 
 // release ends the background work and closes the store.
 func (d *daemon) release() error {
+	if d.tunnels != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), stopWait)
+		defer cancel()
+		if err := d.tunnels.Halt(ctx); err != nil { // done already in an ordinary end
+			d.log.Error(err, "A tunnel client goes on")
+		}
+	}
 	d.cancel()
 	for _, l := range d.listeners {
 		_ = l.Close() // closed already where a server had it
@@ -391,6 +425,10 @@ func (d *daemon) release() error {
 	if d.operations != nil {
 		<-d.managed
 		d.runner.Wait()
+		d.programs.asking.Wait()
+	}
+	if d.quiet != nil {
+		d.quiet()
 	}
 	if d.api != nil {
 		d.api.Close()

@@ -44,7 +44,8 @@ func (a *activity) idle() time.Duration {
 // errIdle ends a daemon that was started for others and is not needed any more.
 var errIdle = errors.New("idle")
 
-// awaitIdle reports errIdle once nothing has been asked and nothing has run for the time given.
+// awaitIdle reports errIdle once nothing has been asked and nothing has run for the time given. A tunnel that is
+// wanted counts as running.
 func (d *daemon) awaitIdle(ctx context.Context, limit time.Duration) {
 	for {
 		select {
@@ -52,7 +53,7 @@ func (d *daemon) awaitIdle(ctx context.Context, limit time.Duration) {
 			return
 		case <-time.After(limit / 20):
 		}
-		if d.operations.Active() > 0 {
+		if d.operations.Active() > 0 || d.tunnels.Active() > 0 {
 			d.activity.change(0)
 		}
 		if d.activity.idle() > limit {

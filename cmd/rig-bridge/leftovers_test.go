@@ -1,8 +1,11 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,5 +55,33 @@ func TestCancelStopsLeftovers(t *testing.T) {
 	}
 	if err := d.api.Client.Get(t.Context(), server.Key(w), &v1alpha1.Workspace{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the workspace is still there: %v", err)
+	}
+}
+
+// What a command left running is listed as long as it runs, and no longer.
+func TestLeftoversThatEnd(t *testing.T) {
+	d, c := running(t, &settings{})
+	dir := t.TempDir()
+	w := open(t, c, dir)
+	call(t, c, "bash", e2e.Args{"workspace_id": w, "request_key": "k", "command": "(while [ ! -e over ]; do sleep 0.02; done) >/dev/null 2>&1 & sleep 600 >/dev/null 2>&1 &"})
+	op := receipt(t, d, w, "k")
+	if len(op.Status.Leftovers) < 2 || op.Status.Leftovers[0].BeginTime == nil || !op.Active() {
+		t.Fatalf("receipt %+v", op.Status)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "over"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "only one is listed", func() bool { return len(receipt(t, d, w, "k").Status.Leftovers) == 1 })
+	if name := receipt(t, d, w, "k").Status.Leftovers[0].Command; name != "sleep" {
+		t.Errorf("%s is listed", name)
+	}
+	// To delete the receipt is to stop what it stands for.
+	family := *op.Status.Attempt.Process
+	if err := d.api.Client.Delete(t.Context(), op); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the receipt is gone", func() bool { return apierrors.IsNotFound(d.api.Client.Get(t.Context(), server.Key(op.Name), op)) })
+	if process.Alive(int(family.PID), family.StartTime) {
+		t.Error("its processes live on")
 	}
 }

@@ -263,7 +263,22 @@ func TestBusyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := e2e.Args{"workspace_id": w, "request_key": "k", "path": "a.txt", "content": "x", "expected_revision": "missing"}
-	res := call(t, c, "write", args)
+	answered := make(chan e2e.Result, 1)
+	go func() {
+		res, err := c.Call(t.Context(), "write", args)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- res
+	}()
+	op := &v1alpha1.Operation{}
+	eventually(t, "the operation says whom it waits for", func() bool {
+		return d.api.Client.Get(t.Context(), server.Key(v1alpha1.OperationName(w, "k")), op) == nil && op.Succeeded().Reason == v1alpha1.ReasonWaitingForFile
+	})
+	if got, want := op.Succeeded().Message, "Waits for "+path+", which operation op-of-somebody is changing."; got != want || op.Over() {
+		t.Errorf("while it waits: %q, want %q", got, want)
+	}
+	res := <-answered
 	if res.Structured["code"] != v1alpha1.CodeFileBusy || !strings.Contains(res.Text(), "op-of-somebody") || res.Structured["effects_may_have_occurred"] != false {
 		t.Errorf("%v: %s", res.Structured, res.Text())
 	}

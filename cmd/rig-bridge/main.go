@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -35,8 +36,20 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 		Version:       buildVersion(),
 	}
-	c.AddCommand(serveCommand(), stdioCommand())
+	c.AddCommand(serveCommand(), stdioCommand(), serviceCommand(), tunnelCommand(), versionCommand())
 	return c
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(c.OutOrStdout(), "rig-bridge %s %s/%s %s\n", buildVersion(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+			return err
+		},
+	}
 }
 
 func buildVersion() string {

@@ -10,24 +10,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/rigbridge/rigbridge/api/dashboard"
+	"github.com/rigbridge/rigbridge/cmd/internal/searchpath"
 	"github.com/rigbridge/rigbridge/mcpserver/transport/security"
 )
 
-// overTCP routes requests on the port: all but the health checks need the bearer.
+// overTCP routes requests on the port: all but the health checks and the login page need the bearer, or,
+// for what the dashboard reads, its cookie.
 func (d *daemon) overTCP() http.Handler {
 	mux := http.NewServeMux()
 	mcp := security.Guard(d.mcp, security.GuardOptions{Port: d.port(), RefuseOrigin: true, Token: d.token})
 	mux.Handle("/mcp", mcp)
 	ours := security.GuardOptions{Port: d.port(), Token: d.token}
+	page := security.GuardOptions{Port: d.port(), Token: d.token, Admit: d.dashboard.Admit}
 	for _, path := range apiPaths {
-		mux.Handle(path, security.Guard(d.api.Handler, ours))
+		mux.Handle(path, security.Guard(d.dashboard.Protect(d.api.Handler), page))
+	}
+	for pattern, h := range d.dashboard.API() {
+		mux.Handle(pattern, security.Guard(d.dashboard.Protect(h), page))
+	}
+	for pattern, h := range d.dashboard.Owner() {
+		mux.Handle(pattern, security.Guard(h, ours))
 	}
 	mux.Handle("/metrics", security.Guard(promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}), ours))
 	open := security.GuardOptions{Port: d.port(), Admit: func(*http.Request) bool { return true }}
 	alive := func() bool { return !d.mcp.Stopping() }
 	mux.Handle("/healthz", security.Guard(security.Health("live", "stopping", alive), open))
 	mux.Handle("/readyz", security.Guard(security.Health("ready", "stopping", alive), open))
-	mux.Handle("/", security.Guard(http.HandlerFunc(notFound), open))
+	for pattern, h := range d.dashboard.Page() {
+		mux.Handle(pattern, security.Guard(h, open))
+	}
 	return security.WellKnown(mux)
 }
 
@@ -39,12 +51,19 @@ func (d *daemon) overUnix() http.Handler {
 	for _, path := range apiPaths {
 		mux.Handle(path, d.api.Handler)
 	}
+	for _, routes := range []dashboard.Routes{d.dashboard.API(), d.dashboard.Owner()} {
+		for pattern, h := range routes {
+			mux.Handle(pattern, h)
+		}
+	}
+	mux.HandleFunc("GET "+searchpath.Route, d.programs.serve)
 	mux.HandleFunc("/", notFound)
 	return mux
 }
 
-// apiPaths belong to the Kubernetes-style API. /api is there for discovery, which asks for it first.
-var apiPaths = []string{"/api", "/apis", "/apis/", "/openapi/", "/version", "/version/"}
+// apiPaths belong to the Kubernetes-style API: events are under /api/v1, where Kubernetes has them, all else under
+// /apis.
+var apiPaths = []string{"/api", "/api/v1", "/api/v1/", "/apis", "/apis/", "/openapi/", "/version", "/version/"}
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -43,10 +43,15 @@ func serve(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
+	started := make(chan struct{})
+	go giveUp(ctx, started)
 	d, err := start(s, log)
+	close(started)
 	if err != nil {
+		notify(err, "")
 		return err
 	}
+	notify(nil, fmt.Sprintf("Serving %s, state in %s", d.url(), s.StateDir))
 	fmt.Fprintf(os.Stderr, "Rig Bridge listens on %s\nBearer token: %s\n", d.url(), s.TokenFile)
 	select {
 	case <-ctx.Done():
@@ -68,6 +73,22 @@ func serve(ctx context.Context, s *settings) error {
 		return errors.Join(err, serr)
 	case <-deadline.Done():
 		return fmt.Errorf("not everything ended within %s", stopWait)
+	}
+}
+
+// giveUp ends a daemon that is asked to stop and does not get through its start: a slow disk must not hold up who
+// waits for the end. A crash at any point is safe, and so is this.
+func giveUp(ctx context.Context, started <-chan struct{}) {
+	select {
+	case <-started:
+		return
+	case <-ctx.Done():
+	}
+	select {
+	case <-started:
+	case <-time.After(stopWait):
+		fmt.Fprintf(os.Stderr, "rig-bridge: asked to stop, and the start was not through after %s\n", stopWait)
+		os.Exit(1)
 	}
 }
 

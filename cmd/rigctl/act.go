@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -135,7 +136,7 @@ func cancelCommand(conn *connection) *cobra.Command {
 	var p patience
 	c := &cobra.Command{
 		Use:   "cancel OPERATION...",
-		Short: "Ask operations to stop and wait until they have; one that is over stays as it is",
+		Short: "Stop operations and what their commands left running, and wait until that has ended",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			infos, err := conn.named(c.Context(), "operations", args)
@@ -145,17 +146,18 @@ func cancelCommand(conn *connection) *cobra.Command {
 			return conn.cancel(c.Context(), infos, p)
 		},
 	}
-	p.flags(c, "the operations are over")
+	p.flags(c, "nothing of the operations runs any more")
 	return c
 }
 
+// cancel asks all operations to stop and then waits for all. The outcome of one that is over stays.
 func (c *connection) cancel(ctx context.Context, infos []*resource.Info, p patience) error {
 	const patch = `{"spec":{"cancel":true,"cancelledBy":"person"}}`
 	var asked []*resource.Info
 	for _, info := range infos {
 		if o, err := operationOf(info); err != nil {
 			return err
-		} else if o.Over() {
+		} else if !o.Active() {
 			fmt.Fprintf(c.streams.Out, "%s is over already (%s)\n", title(info), o.Succeeded().Reason)
 			continue
 		}
@@ -173,28 +175,41 @@ func (c *connection) cancel(ctx context.Context, infos []*resource.Info, p patie
 	ctx, cancel := withTimeout(ctx, p.timeout)
 	defer cancel()
 	for _, info := range asked {
-		reason := v1alpha1.ReasonCancelled
-		if err := c.until(ctx, info.Mapping, info.Name, isOver(&reason)); err != nil {
+		if err := c.awaitStop(ctx, info); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.streams.Out, "%s stopped (%s)\n", title(info), reason)
 	}
 	return nil
 }
 
-// isOver waits for an operation's outcome and notes its reason; a volatile operation may be gone before.
-func isOver(reason *string) reached {
-	return func(u *unstructured.Unstructured) (bool, error) {
+// awaitStop waits until nothing of an operation runs any more. A volatile one may be gone before that was seen.
+func (c *connection) awaitStop(ctx context.Context, info *resource.Info) error {
+	before, err := operationOf(info)
+	if err != nil {
+		return err
+	}
+	last := &v1alpha1.Operation{}
+	last.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Reason: v1alpha1.ReasonCancelled}}
+	err = c.until(ctx, info.Mapping, info.Name, func(u *unstructured.Unstructured) (bool, error) {
 		if u == nil {
 			return true, nil
 		}
-		o, err := typed[v1alpha1.Operation](u)
-		if err != nil || !o.Over() {
-			return false, err
-		}
-		*reason = o.Succeeded().Reason
-		return true, nil
+		var err error
+		last, err = typed[v1alpha1.Operation](u)
+		return err == nil && !last.Active(), err
+	})
+	switch {
+	case errors.Is(err, errTimedOut) && last.Over() && len(last.Status.Leftovers) > 0:
+		p := last.Status.Leftovers[0]
+		return fmt.Errorf("%w: %d processes did not end, the first is pid %d (%s); they may belong to another account", err, len(last.Status.Leftovers), p.PID, p.Command)
+	case err != nil:
+		return err
+	case before.Over():
+		fmt.Fprintf(c.streams.Out, "%s was over already (%s); what it left running is stopped\n", title(info), before.Succeeded().Reason)
+	default:
+		fmt.Fprintf(c.streams.Out, "%s stopped (%s)\n", title(info), last.Succeeded().Reason)
 	}
+	return nil
 }
 
 func ackCommand(conn *connection) *cobra.Command {

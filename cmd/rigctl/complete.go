@@ -16,6 +16,9 @@ import (
 // completionTime bounds how long a shell waits for names.
 const completionTime = 2 * time.Second
 
+// pageSize is how many objects are read at once.
+const pageSize = 500
+
 // names are what a shell offers; no daemon or a slow one offers nothing.
 func (c *connection) names(ctx context.Context, resource, selector string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)

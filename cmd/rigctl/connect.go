@@ -149,9 +149,17 @@ func (c *connection) config() *rest.Config {
 // client returns a client for a kind's group that takes and gives unstructured objects.
 func (c *connection) client(gv schema.GroupVersion) (rest.Interface, error) {
 	cfg := c.config()
-	cfg.APIPath, cfg.GroupVersion = "/apis", &gv
+	cfg.APIPath, cfg.GroupVersion = apiPath(gv), &gv
 	cfg.NegotiatedSerializer = resource.UnstructuredPlusDefaultContentConfig().NegotiatedSerializer
 	return rest.RESTClientFor(cfg)
+}
+
+// apiPath is where a group is served; that of events has no name and a place of its own.
+func apiPath(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "/api"
+	}
+	return "/apis"
 }
 
 // ToRESTConfig returns a client configuration for the socket.

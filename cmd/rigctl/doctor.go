@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/rigbridge/rigbridge/api/socket"
 )
 
 // Limits of what doctor finds good.
@@ -25,29 +27,45 @@ const (
 	answerWithin = 5 * time.Second
 )
 
-// finding is one thing that doctor looked at: what is good about it, or an error that says what to do.
+// finding is one thing that doctor looked at: what is good about it, what is lacking and what for, or an error that says
+// what to do.
 type finding struct {
 	good string
+	lack string
 	err  error
+}
+
+// line is the finding for people.
+func (f finding) line() string {
+	switch {
+	case f.err != nil:
+		return "✗ " + f.err.Error()
+	case f.lack != "":
+		return "! " + f.lack
+	}
+	return "✓ " + f.good
 }
 
 func doctorCommand(conn *connection) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what keeps rig-bridge from working and say what to do; exit 1 if there is anything",
-		Args:  cobra.NoArgs,
+		Long: "Look at what rig-bridge needs, a line each: ✓ it is well, ! something works less well, ✗ it keeps rig-bridge\n" +
+			"from working. Each line that is not well says what to do. Exit code 1 if there is a ✗.",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			bad := 0
 			for _, look := range []func(context.Context) finding{
-				conn.lookAtState, conn.lookAtSpace, conn.lookAtDaemon, conn.lookAtPort, conn.lookAtToken, conn.lookAtCertificate, lookFor("bash"), lookFor("git"),
+				conn.lookAtState, conn.lookAtSpace, conn.lookAtSocket, conn.lookAtDaemon, conn.lookAtPort, conn.lookAtToken, conn.lookAtCertificate,
+				conn.lookAtClock, conn.lookAtTunnels, conn.lookAtPath,
+				lookFor("bash", "commands run in sh, which does not understand all that assistants write"),
+				lookFor("git", "assistants are not told the branch of a checkout and whether it is clean"), lookAtBus,
 			} {
 				f := look(c.Context())
 				if f.err != nil {
 					bad++
-					fmt.Fprintf(conn.streams.Out, "✗ %v\n", f.err)
-					continue
 				}
-				fmt.Fprintf(conn.streams.Out, "✓ %s\n", f.good)
+				fmt.Fprintln(conn.streams.Out, f.line())
 			}
 			if bad > 0 {
 				return fmt.Errorf("%s found", count(bad, "problem"))
@@ -93,6 +111,29 @@ func (c *connection) lookAtSpace(context.Context) finding {
 		return finding{err: fmt.Errorf("only %d MB are free at %s: free some, or the store will refuse to write", free>>20, dir)}
 	}
 	return finding{good: fmt.Sprintf("%d MB are free for it", free>>20)}
+}
+
+func (c *connection) lookAtSocket(context.Context) finding {
+	dir, _, err := c.stateDir()
+	if err != nil {
+		return finding{err: err}
+	}
+	return ownerOnly(filepath.Join(dir, socket.File), 0o600, "rig-bridge makes it when it is started")
+}
+
+// lookAtClock compares the clock with what the daemon wrote, and asks the system whether somebody sets it.
+func (c *connection) lookAtClock(context.Context) finding {
+	_, dir, err := c.endpoint()
+	if err == nil {
+		if info, err := os.Stat(filepath.Join(dir, endpointFile)); err == nil && time.Until(info.ModTime()) > time.Minute {
+			return finding{lack: fmt.Sprintf("the clock says %s and the daemon was started at %s: the clock was set back, and what happened meanwhile looks as if it were to come; set it right",
+				time.Now().Format(time.DateTime), info.ModTime().Format(time.DateTime))}
+		}
+	}
+	if !clockIsKept() {
+		return finding{lack: "nobody keeps the clock right, so the times in receipts may be off: timedatectl set-ntp true (durations are measured by another clock)"}
+	}
+	return finding{good: "the clock says " + time.Now().Format(time.DateTime)}
 }
 
 func (c *connection) lookAtDaemon(ctx context.Context) finding {
@@ -172,11 +213,11 @@ func (c *connection) lookAtCertificate(context.Context) finding {
 }
 
 // lookFor checks that a program that the tools use is installed.
-func lookFor(program string) func(context.Context) finding {
+func lookFor(program, without string) func(context.Context) finding {
 	return func(context.Context) finding {
 		path, err := exec.LookPath(program)
 		if err != nil {
-			return finding{err: fmt.Errorf("%s is not in PATH: install it", program)}
+			return finding{lack: fmt.Sprintf("%s is not in PATH, so %s: install it", program, without)}
 		}
 		return finding{good: fmt.Sprintf("%s is %s", program, path)}
 	}

@@ -106,11 +106,15 @@ func (all schemas) walk(w io.Writer, s *spec.Schema, fields []string) (*spec.Sch
 		next := all.resolve(&f)
 		if i == len(fields)-1 {
 			fmt.Fprintf(w, "FIELD: %s <%s>\n\n", name, all.typeName(&f))
-			if len(next.Enum) > 0 {
+			if len(f.Enum) > 0 {
 				fmt.Fprint(w, "ENUM:\n")
-				for _, e := range next.Enum {
+				for _, e := range f.Enum {
 					fmt.Fprintf(w, "    %v\n", e)
 				}
+				fmt.Fprintln(w)
+			}
+			if b := bounds(&f); b != "" {
+				fmt.Fprintf(w, "VALUES:\n    %s\n\n", b)
 			}
 		}
 		if description := f.Description; description != "" {
@@ -184,9 +188,61 @@ func (all schemas) fields(w io.Writer, s *spec.Schema, indent string, recursive 
 			}
 			continue
 		}
+		if len(f.Enum) > 0 {
+			fmt.Fprintf(w, "%s  enum: %s\n", indent, join(f.Enum))
+		}
+		if b := bounds(&f); b != "" {
+			fmt.Fprintf(w, "%s  values: %s\n", indent, b)
+		}
 		indented(w, indent+"  ", f.Description)
 		fmt.Fprintln(w)
 	}
+}
+
+// bounds says which values a field may have, beside an enumeration.
+func bounds(s *spec.Schema) string {
+	var all []string
+	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	switch {
+	case s.Minimum != nil && s.Maximum != nil:
+		add("%v to %v", *s.Minimum, *s.Maximum)
+	case s.Minimum != nil:
+		add("at least %v", *s.Minimum)
+	case s.Maximum != nil:
+		add("at most %v", *s.Maximum)
+	}
+	if s.MinLength != nil {
+		add("at least %d characters", *s.MinLength)
+	}
+	if s.MaxLength != nil {
+		add("at most %d characters", *s.MaxLength)
+	}
+	if s.MinItems != nil {
+		add("at least %d items", *s.MinItems)
+	}
+	if s.MaxItems != nil {
+		add("at most %d items", *s.MaxItems)
+	}
+	if s.Pattern != "" {
+		add("matches %s", s.Pattern)
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		if b := bounds(s.Items.Schema); b != "" {
+			add("each %s", b)
+		}
+		if e := s.Items.Schema.Enum; len(e) > 0 {
+			add("each one of %s", join(e))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func join(values []any) string {
+	var all []string
+	for _, v := range values {
+		all = append(all, fmt.Sprint(v))
+	}
+	return strings.Join(all, ", ")
 }
 
 // textWidth is where lines of descriptions are broken, in characters.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -23,7 +22,7 @@ func inboxCommand(conn *connection) *cobra.Command {
 
 // inbox prints unread handoffs, the latest first.
 func (c *connection) inbox(ctx context.Context, now time.Time) error {
-	s, err := c.status(ctx, now)
+	s, err := c.status(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,15 +37,16 @@ func (c *connection) inbox(ctx context.Context, now time.Time) error {
 			threads[t.ID] = t.Title
 		}
 	}
-	lines := bufio.NewWriter(c.streams.Out)
-	w := printable{lines} // outside of the buffer, which may break characters in two
+	_, terminal := terminalSize(c.streams.Out)
+	p := &page{colour: terminal && coloured()}
 	for _, h := range s.Notifications {
 		if h.ReadAt != nil {
 			continue
 		}
-		fmt.Fprintf(w, "%s  %s · %s  %s ago\n", strings.ToUpper(strings.ReplaceAll(h.Reason, "_", " ")),
+		p.add("%s  %s · %s  %s ago", yellow(strings.ToUpper(strings.ReplaceAll(h.Reason, "_", " "))),
 			cmp.Or(projects[h.ProjectID], none), cmp.Or(threads[h.ThreadID], none), duration.HumanDuration(now.Sub(time.UnixMilli(h.CreatedAt))))
-		fmt.Fprintf(w, "  %s\n  rigctl ack %s\n", strings.ReplaceAll(h.Summary, "\n", "\n  "), h.ID)
+		p.add("  %s\n  rigctl ack %s", strings.ReplaceAll(h.Summary, "\n", "\n  "), h.ID)
 	}
-	return lines.Flush()
+	_, err = fmt.Fprintln(c.streams.Out, strings.Join(p.lines, "\n"))
+	return err
 }

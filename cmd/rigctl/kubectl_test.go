@@ -100,6 +100,7 @@ func TestKubectl(t *testing.T) {
 		wants(t, "describe", k.run(t, "describe", "op", operation), `^Kind: +Operation$`, `Exit Code: +3$`, `Reason: +ExitedNonZero$`)
 	})
 	t.Run("explain", func(t *testing.T) {
+		wants(t, "an enumeration", k.run(t, "explain", "operation.spec.tool"), `^ENUM:$`, `^ +bash$`)
 		wants(t, "explain", k.run(t, "explain", "operation.spec.cancel"), `<boolean>`, `asks the operation to stop`)
 		wants(t, "explain", k.run(t, "explain", "ws", "--recursive"), `threadRef`, `activeOperations`)
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -71,16 +70,4 @@ func (c *connection) request(ctx context.Context, client rest.Interface, name st
 		return nil
 	}
 	return arguments
-}
-
-// describeCall says what a call is about: the command itself, or the pattern and the path.
-func describeCall(o *v1alpha1.Operation, arguments map[string]any) string {
-	if command, ok := arguments["command"].(string); ok {
-		return command
-	}
-	words := []string{string(o.Spec.Tool)}
-	if pattern, ok := arguments["pattern"].(string); ok {
-		words = append(words, strconv.Quote(pattern))
-	}
-	return strings.Join(append(words, o.Spec.Paths...), " ")
 }

@@ -34,7 +34,7 @@ func command(streams genericiooptions.IOStreams) *cobra.Command {
 		conn.completesTypes(waitCommand(conn)), conn.completesTypes(deleteCommand(conn)), applyCommand(conn),
 		conn.completesNames(logsCommand(conn), "operations", ""), conn.completesNames(cancelCommand(conn), "operations", "status.active=true"), conn.completesNames(closeCommand(conn), "workspaces", ""),
 		conn.completesNames(ackCommand(conn), "handoffs", "spec.acknowledged=false"), pruneCommand(conn),
-		conn.completesTypes(editCommand(conn)), conn.completesTypes(explainCommand(conn)), statusCommand(conn), inboxCommand(conn), doctorCommand(conn), kubeconfigCommand(conn), versionCommand(conn),
+		conn.completesTypes(editCommand(conn)), conn.completesTypes(explainCommand(conn)), statusCommand(conn), inboxCommand(conn), eventsCommand(conn), dashboardCommand(conn), doctorCommand(conn), kubeconfigCommand(conn), versionCommand(conn),
 	)
 	return c
 }

@@ -169,11 +169,3 @@ rigctl: no rig-bridge runs on /s; start it with: rig-bridge serve --state-dir /s
 		t.Errorf("printed\n%swant\n%s", out.String(), want)
 	}
 }
-
-func TestSnake(t *testing.T) {
-	for in, want := range map[string]string{"NeedsInput": "needs_input", "Completed": "completed", "": ""} {
-		if got := snake(in); got != want {
-			t.Errorf("%s is %s", in, got)
-		}
-	}
-}

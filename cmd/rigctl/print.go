@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -74,26 +75,31 @@ func (o *output) asTables(r *rest.Request) {
 	}
 }
 
-// decodeTable takes what the server rendered.
+// decodeTable takes what the server rendered. Rows are taken over as they are: a general conversion would encode and
+// decode the object of each once more, which is most of the work for some thousand rows.
 func decodeTable(obj runtime.Object) (*metav1.Table, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || u.GetKind() != "Table" {
 		return nil, fmt.Errorf("the server sent %T where a table was asked for", obj)
 	}
+	head := maps.Clone(u.Object)
+	delete(head, "rows")
 	table := &metav1.Table{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, table); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(head, table); err != nil {
 		return nil, fmt.Errorf("decode a table: %w", err)
 	}
-	for i := range table.Rows {
-		row := &table.Rows[i]
-		if len(row.Object.Raw) == 0 {
-			continue
+	rows, _ := u.Object["rows"].([]any)
+	for _, r := range rows {
+		row, _ := r.(map[string]any)
+		cells, ok := row["cells"].([]any)
+		if !ok {
+			return nil, fmt.Errorf("decode a table: a row is %T and has no cells", r)
 		}
-		o, err := runtime.Decode(unstructured.UnstructuredJSONScheme, row.Object.Raw)
-		if err != nil {
-			return nil, fmt.Errorf("decode the object of a row: %w", err)
+		of := metav1.TableRow{Cells: cells}
+		if o, ok := row["object"].(map[string]any); ok {
+			of.Object.Object = &unstructured.Unstructured{Object: o}
 		}
-		row.Object.Object = o
+		table.Rows = append(table.Rows, of)
 	}
 	return table, nil
 }

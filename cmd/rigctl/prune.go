@@ -61,7 +61,7 @@ func parseAge(s string) (time.Duration, error) {
 // prune removes receipts of operations that ended before a time. A page is read before any of it is removed, so
 // the position in the list stays valid.
 func (c *connection) prune(ctx context.Context, before time.Time, dryRun bool) error {
-	client, err := c.typedClient()
+	client, err := c.ownClient()
 	if err != nil {
 		return err
 	}

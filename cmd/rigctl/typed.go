@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
@@ -18,14 +19,19 @@ func typed[T any](u *unstructured.Unstructured) (*T, error) {
 	return o, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o)
 }
 
-// typedClient returns a client that takes and gives our kinds.
-func (c *connection) typedClient() (rest.Interface, error) {
+// ownClient returns a client that takes and gives our kinds.
+func (c *connection) ownClient() (rest.Interface, error) {
+	return c.typedClient(v1alpha1.AddToScheme, v1alpha1.GroupVersion)
+}
+
+// typedClient returns a client that takes and gives the kinds of a group.
+func (c *connection) typedClient(add func(*runtime.Scheme) error, gv schema.GroupVersion) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := add(scheme); err != nil {
 		return nil, err
 	}
 	cfg := c.config()
-	cfg.APIPath, cfg.GroupVersion = "/apis", &v1alpha1.GroupVersion
+	cfg.APIPath, cfg.GroupVersion = apiPath(gv), &gv
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	return rest.RESTClientFor(cfg)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,7 @@ func (c *connection) until(ctx context.Context, mapping *meta.RESTMapping, name 
 	wait := firstWait
 	for {
 		ok, err := c.look(ctx, client, mapping, name, done)
+		var broken *url.Error // the daemon ended while it was asked
 		switch down := new(notRunningError); {
 		case ok:
 			return nil
@@ -38,7 +40,7 @@ func (c *connection) until(ctx context.Context, mapping *meta.RESTMapping, name 
 		case err == nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 			wait = firstWait
 			continue
-		case !errors.As(err, &down):
+		case !errors.As(err, &down) && !errors.As(err, &broken):
 			return err
 		}
 		select {

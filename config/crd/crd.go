@@ -5,6 +5,7 @@ package crd
 import (
 	"embed"
 	"fmt"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -24,4 +25,21 @@ func Load(plural string) (*apiextensionsv1.CustomResourceDefinition, error) {
 		return nil, fmt.Errorf("definition of %s: %w", plural, err)
 	}
 	return crd, nil
+}
+
+// All returns the definitions of all resources.
+func All() (all []*apiextensionsv1.CustomResourceDefinition, err error) {
+	entries, err := bases.ReadDir("bases")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		_, plural, _ := strings.Cut(strings.TrimSuffix(e.Name(), ".yaml"), "_")
+		one, err := Load(plural)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }

@@ -7,6 +7,7 @@ import (
 	"html"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -17,36 +18,75 @@ const patience = 5 * time.Second
 
 // Desktop shows notifications through the session bus of the account (freedesktop.org, Desktop Notifications
 // Specification 1.3). The bus is looked for at each notification, since a desktop session may come and go while
-// the daemon runs.
-type Desktop struct{}
+// the daemon runs. The zero value is ready.
+type Desktop struct {
+	mu      sync.Mutex
+	waiting []*dbus.Conn // for the person to ask for more, oldest first
+}
 
 const (
 	notifications = "org.freedesktop.Notifications"
 	expireDefault = int32(-1)
 )
 
-// Notify shows a notification.
-func (Desktop) Notify(ctx context.Context, n Notification) error {
+// Notify shows a notification. Where the desktop has actions, the person can open what Open says from it.
+func (d *Desktop) Notify(ctx context.Context, n Notification) error {
 	address, err := sessionBus()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	bus, err := dbus.Connect(address, dbus.WithContext(ctx))
+	bus, err := connect(ctx, address)
 	if err != nil {
 		return fmt.Errorf("the desktop session cannot be reached: %w", err)
 	}
-	defer bus.Close()
+	keep := false
+	defer func() {
+		if !keep {
+			_ = bus.Close() // nothing is under way on it
+		}
+	}()
 	service := bus.Object(notifications, "/org/freedesktop/Notifications")
 	var capabilities []string
 	if err := call(ctx, service, "GetCapabilities").Store(&capabilities); err != nil {
 		return explain(err)
 	}
+	actions, signals := []string{}, chan *dbus.Signal(nil)
+	if n.Open != nil && slices.Contains(capabilities, "actions") {
+		if signals, err = listen(ctx, bus); err == nil {
+			actions = []string{"default", "Open"} // a click on the notification itself; some show a button as well
+		}
+	}
 	hints := map[string]dbus.Variant{"urgency": dbus.MakeVariant(byte(1))}
 	var id uint32
-	err = call(ctx, service, "Notify", "Rig Bridge", uint32(0), "", n.Title, body(n, capabilities), []string{}, hints, expireDefault).Store(&id)
+	err = call(ctx, service, "Notify", "Rig Bridge", uint32(0), "", n.Title, body(n, capabilities), actions, hints, expireDefault).Store(&id)
+	if err == nil && len(actions) > 0 {
+		keep = true
+		d.keep(bus)
+		go d.await(bus, signals, id, n.Open)
+	}
 	return explain(err)
+}
+
+// connect is a connection that outlives ctx, which bounds the making of it.
+func connect(ctx context.Context, address string) (*dbus.Conn, error) {
+	bus, err := dbus.Dial(address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = bus.Close() }) // ends a wait for an answer
+	if err = bus.Auth(nil); err == nil {
+		err = bus.Hello()
+	}
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		_ = bus.Close()
+		return nil, err
+	}
+	return bus, nil
 }
 
 func call(ctx context.Context, service dbus.BusObject, method string, args ...any) *dbus.Call {

@@ -3,12 +3,15 @@ package handoff
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -50,6 +53,27 @@ type service struct {
 	refusal      *dbus.Error
 	silent       chan struct{} // if set, Notify does not answer before it is closed
 	shown        chan []string
+	actions      []string // of the last notification
+	bus          *dbus.Conn
+}
+
+// tell sends a signal about notification 7, as a person's click does.
+func (s *service) tell(t *testing.T, name string, values ...any) {
+	t.Helper()
+	if err := s.bus.Emit("/org/freedesktop/Notifications", notifications+"."+name, values...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// portal is a small desktop portal.
+type portal struct{ opened chan string }
+
+func (p *portal) OpenURI(_, address string, options map[string]dbus.Variant) (dbus.ObjectPath, *dbus.Error) {
+	if token, ok := options["activation_token"]; ok {
+		address += " " + token.Value().(string)
+	}
+	p.opened <- address
+	return "/request", nil
 }
 
 func (s *service) GetCapabilities() ([]string, *dbus.Error) { return s.capabilities, nil }
@@ -61,6 +85,7 @@ func (s *service) Notify(app string, _ uint32, _, title, body string, actions []
 	if s.refusal != nil {
 		return 0, s.refusal
 	}
+	s.actions = actions
 	s.shown <- []string{app, title, body}
 	return 7, nil
 }
@@ -72,6 +97,7 @@ func (s *service) serve(t *testing.T, address string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = bus.Close() })
+	s.bus = bus
 	if err := bus.Export(s, "/org/freedesktop/Notifications", notifications); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +123,7 @@ func TestDesktopShows(t *testing.T) {
 			t.Setenv("DBUS_SESSION_BUS_ADDRESS", address)
 			s := &service{capabilities: c.capabilities, shown: make(chan []string, 1)}
 			s.serve(t, address)
-			if err := (Desktop{}).Notify(t.Context(), example); err != nil {
+			if err := new(Desktop).Notify(t.Context(), example); err != nil {
 				t.Fatal(err)
 			}
 			if got, want := <-s.shown, []string{"Rig Bridge", "demo · Your turn", c.body}; !reflect.DeepEqual(got, want) {
@@ -111,7 +137,7 @@ func TestDesktopThatCannot(t *testing.T) {
 	address := sessionBusDaemon(t)
 	fails := func(what, want string) {
 		t.Helper()
-		if err := (Desktop{}).Notify(t.Context(), example); err == nil || !strings.Contains(err.Error(), want) {
+		if err := new(Desktop).Notify(t.Context(), example); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want something about %q", what, err, want)
 		}
 	}
@@ -133,9 +159,77 @@ func TestDesktopThatIsSilent(t *testing.T) {
 	defer close(s.silent)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Desktop{}.Notify(ctx, example) }()
+	go func() { done <- new(Desktop).Notify(ctx, example) }()
 	cancel()
 	if err := <-done; err == nil {
 		t.Error("a silent desktop counts as one that has shown it")
 	}
+}
+
+// A click on the notification opens the dashboard at the thread, as often as it is clicked, until it is closed.
+func TestDesktopOpens(t *testing.T) {
+	address := sessionBusDaemon(t)
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", address)
+	s := &service{capabilities: []string{"body", "actions"}, shown: make(chan []string, 1)}
+	s.serve(t, address)
+	p := &portal{opened: make(chan string, 8)}
+	if err := s.bus.Export(p, "/org/freedesktop/portal/desktop", "org.freedesktop.portal.OpenURI"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.bus.RequestName("org.freedesktop.portal.Desktop", dbus.NameFlagDoNotQueue); err != nil {
+		t.Fatal(err)
+	}
+	var made atomic.Int32
+	n := example
+	n.Open = func() string { return fmt.Sprintf("http://127.0.0.1:1/login#code=%d", made.Add(1)) }
+	d := &Desktop{}
+	if err := d.Notify(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	<-s.shown
+	if !reflect.DeepEqual(s.actions, []string{"default", "Open"}) {
+		t.Errorf("actions: %q", s.actions)
+	}
+	if made.Load() != 0 {
+		t.Error("an address that logs in was made before anybody asked")
+	}
+	s.tell(t, "ActionInvoked", uint32(8), "default") // somebody else's
+	s.tell(t, "ActivationToken", uint32(7), "token")
+	s.tell(t, "ActionInvoked", uint32(7), "default")
+	if got := <-p.opened; got != "http://127.0.0.1:1/login#code=1 token" {
+		t.Errorf("opened: %s", got)
+	}
+	s.tell(t, "ActionInvoked", uint32(7), "default")
+	if got := <-p.opened; got != "http://127.0.0.1:1/login#code=2 token" {
+		t.Errorf("opened: %s", got)
+	}
+	s.tell(t, "NotificationClosed", uint32(7), uint32(2))
+	for d.listening() > 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// What nobody closes does not pile up.
+func TestDesktopListensToFew(t *testing.T) {
+	address := sessionBusDaemon(t)
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", address)
+	s := &service{capabilities: []string{"actions"}, shown: make(chan []string, 1)}
+	s.serve(t, address)
+	n, d := example, &Desktop{}
+	n.Open = func() string { return "" }
+	for range maxWaiting + 3 {
+		if err := d.Notify(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		<-s.shown
+	}
+	if got := d.listening(); got != maxWaiting {
+		t.Errorf("%d notifications are listened to", got)
+	}
+}
+
+func (d *Desktop) listening() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.waiting)
 }

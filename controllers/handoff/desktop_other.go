@@ -11,6 +11,6 @@ import (
 type Desktop struct{}
 
 // Notify says so.
-func (Desktop) Notify(context.Context, Notification) error {
+func (*Desktop) Notify(context.Context, Notification) error {
 	return errors.New("desktop notifications are not available on this system")
 }

@@ -3,19 +3,23 @@ package handoff
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/rigbridge/rigbridge/api/failpoint"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
@@ -23,8 +27,10 @@ import (
 type Notification struct {
 	// Title and Body are plain text.
 	Title, Body string
-	// Link is the address that shows more.
+	// Link is the address that shows more. It holds no secret.
 	Link string
+	// Open makes the address to open at once when the person asks to see more; it may log the browser in.
+	Open func() string
 }
 
 // Notifier shows a notification on the person's desktop. Its error says in plain words why it could not.
@@ -44,10 +50,12 @@ type Reconciler struct {
 	Durable func(ctx context.Context, resourceVersion string) error
 	// Notifier tells the person.
 	Notifier Notifier
-	// Link is the dashboard's address of a thread.
-	Link func(thread string) string
+	// Link is the dashboard's address of a thread, and Open makes one that logs the browser in, to be opened at once.
+	Link, Open func(thread string) string
 	// Now is the clock of the times in status.
 	Now func() time.Time
+	// Events tells people what happened.
+	Events record.EventRecorder
 
 	events chan event.GenericEvent
 
@@ -88,7 +96,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 		h.Status.Delivery.Phase = v1alpha1.DeliverySending
 	}
 	if !apiequality.Semantic.DeepEqual(cached.Status, h.Status) {
-		err = r.Client.Status().Update(ctx, h)
+		if err = r.Client.Status().Update(ctx, h); err == nil {
+			r.tell(cached.Status, h)
+		}
 	}
 	switch {
 	case err != nil && begin:
@@ -100,6 +110,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	return res, client.IgnoreNotFound(err)
+}
+
+// tell records what changed in a handoff's status.
+func (r *Reconciler) tell(before v1alpha1.HandoffStatus, h *v1alpha1.Handoff) {
+	if before.ReadTime == nil && h.Status.ReadTime != nil {
+		r.Events.Event(h, corev1.EventTypeNormal, v1alpha1.EventAcknowledged, "The handoff was marked as read.")
+	}
+	d := h.Status.Delivery
+	if d.Phase == before.Delivery.Phase {
+		return
+	}
+	switch d.Phase {
+	case v1alpha1.DeliverySent:
+		r.Events.Event(h, corev1.EventTypeNormal, v1alpha1.EventNotificationSent, "The desktop took the notification.")
+	case v1alpha1.DeliveryFailed:
+		r.Events.Event(h, corev1.EventTypeWarning, v1alpha1.EventNotificationFailed, "The notification was not shown: "+brief(d.Error))
+	case v1alpha1.DeliveryUnknown:
+		r.Events.Event(h, corev1.EventTypeWarning, v1alpha1.EventNotificationUnknown, d.Error)
+	}
+}
+
+// brief keeps an error within what an event may hold beside our own words.
+func brief(text string) string {
+	const limit = 900 // bytes
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
 // sending is how far this life of the daemon has come with a notification.
@@ -209,11 +244,14 @@ func (r *Reconciler) giveBack(uid types.UID) {
 // send shows the notification once the record that it is being sent is on the disk.
 func (r *Reconciler) send(h *v1alpha1.Handoff) {
 	ctx := context.Background()
+	failpoint.Hit(failpoint.Sending)
 	err := r.Durable(ctx, h.ResourceVersion)
 	if err != nil {
 		err = fmt.Errorf("the state directory cannot be written, so nothing was sent")
 	} else {
+		failpoint.Hit(failpoint.SendingDurable)
 		err = r.notify(ctx, h)
+		failpoint.Hit(failpoint.Sent)
 	}
 	r.mu.Lock()
 	r.busy, r.result[h.UID] = false, err
@@ -228,5 +266,6 @@ func (r *Reconciler) notify(ctx context.Context, h *v1alpha1.Handoff) error {
 	}
 	return r.Notifier.Notify(ctx, Notification{
 		Title: project.Spec.DisplayName + " · Your turn", Body: thread.Spec.Title + ": " + h.Spec.Summary, Link: r.Link(thread.Name),
+		Open: func() string { return r.Open(thread.Name) },
 	})
 }

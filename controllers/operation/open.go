@@ -88,7 +88,7 @@ func (o *opening) findThread(ctx context.Context) (*outcome, error) {
 	}
 	o.thread = &v1alpha1.Thread{}
 	err := o.r.Live.Get(ctx, o.key(o.ThreadID), o.thread)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || err == nil && !o.thread.DeletionTimestamp.IsZero() {
 		return refused(v1alpha1.ReasonThreadNotFound, "There is no thread "+clip(o.ThreadID)+". See workspace_list, or leave thread_id out to begin a new one."), nil
 	}
 	return nil, err
@@ -151,19 +151,26 @@ func (o *opening) findProject(ctx context.Context) (*outcome, error) {
 	o.project = &v1alpha1.Project{}
 	if id != "" {
 		err := o.r.Live.Get(ctx, o.key(id), o.project)
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || err == nil && !o.project.DeletionTimestamp.IsZero() {
 			return refused(v1alpha1.ReasonProjectNotFound, "There is no project "+clip(id)+". See workspace_list, or leave project_id out."), nil
 		}
 		return nil, err
 	}
 	p := &v1alpha1.Project{ObjectMeta: o.meta(uuid.NewSHA1(uuid.NameSpaceURL, []byte(o.found.Identity)).String()),
 		Spec: v1alpha1.ProjectSpec{Root: o.found.Root, Identity: o.found.Identity}}
-	err := o.r.Client.Create(ctx, p)
-	if apierrors.IsAlreadyExists(err) {
-		return nil, o.r.Live.Get(ctx, client.ObjectKeyFromObject(p), o.project)
+	for {
+		o.project = p.DeepCopy()
+		err := o.r.Client.Create(ctx, o.project)
+		if apierrors.IsAlreadyExists(err) {
+			err = o.r.Live.Get(ctx, client.ObjectKeyFromObject(p), o.project)
+		}
+		if err == nil && o.project.DeletionTimestamp.IsZero() || client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err := pause(ctx); err != nil { // it is going; then it is made anew
+			return nil, err
+		}
 	}
-	o.project = p
-	return nil, err
 }
 
 func (o *opening) makeThread(ctx context.Context) (*outcome, error) {
@@ -176,7 +183,7 @@ func (o *opening) makeThread(ctx context.Context) (*outcome, error) {
 		}
 		return nil, nil
 	}
-	o.thread = &v1alpha1.Thread{ObjectMeta: o.meta(o.r.NewID()),
+	o.thread = &v1alpha1.Thread{ObjectMeta: o.meta(o.r.NewID(), v1alpha1.OwnedBy(o.project)),
 		Spec: v1alpha1.ThreadSpec{ProjectRef: v1alpha1.LocalReference{Name: o.project.Name}, Cwd: o.Cwd, Title: strings.TrimSpace(o.Title)}}
 	return nil, o.r.Client.Create(ctx, o.thread)
 }
@@ -205,7 +212,7 @@ func (o *opening) makeWorkspace(ctx context.Context) (*outcome, error) {
 			return nil, err
 		}
 	}
-	o.workspace = &v1alpha1.Workspace{ObjectMeta: o.meta(o.r.NewID()),
+	o.workspace = &v1alpha1.Workspace{ObjectMeta: o.meta(o.r.NewID(), v1alpha1.OwnedBy(o.thread)),
 		Spec: v1alpha1.WorkspaceSpec{ThreadRef: v1alpha1.LocalReference{Name: o.thread.Name}, Cwd: o.Cwd}}
 	return nil, o.r.Client.Create(ctx, o.workspace)
 }
@@ -246,8 +253,8 @@ func (o *opening) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.op.Namespace, Name: name}
 }
 
-func (o *opening) meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: o.op.Namespace, Name: name}
+func (o *opening) meta(name string, owners ...metav1.OwnerReference) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: o.op.Namespace, Name: name, OwnerReferences: owners}
 }
 
 func pause(ctx context.Context) error {

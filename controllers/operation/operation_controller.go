@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,7 +28,7 @@ const IndexWorkspace = "spec.workspaceRef.name"
 // lockWait is how long a call waits for a file that another call holds.
 const lockWait = 10 * time.Second
 
-// Reconciler drives operations. All fields but the unexported are required.
+// Reconciler drives operations. All fields but Environ and the unexported are required.
 type Reconciler struct {
 	// Client reads active operations from the cache and writes to the API; Live reads from the API.
 	Client client.Client
@@ -42,6 +43,9 @@ type Reconciler struct {
 	Locks *runner.Locks
 	// Env is the account's environment; the working directory comes from the workspace.
 	Env engine.Env
+	// Environ gives a command its environment. It may wait for what is not known yet at a start. Nil stands for
+	// this process's own.
+	Environ func(ctx context.Context) []string
 	// Now is the clock of the times in status.
 	Now func() time.Time
 	// NewID makes the ids of attempts.
@@ -50,10 +54,13 @@ type Reconciler struct {
 	Runs Runs
 	// Used is told which workspace a call used.
 	Used func(workspace string)
+	// Events tells people what happened.
+	Events record.EventRecorder
 
 	tasks    tasks
 	sweeps   sweeps
 	expiry   expiry
+	known    known
 	draining atomic.Bool
 }
 
@@ -104,6 +111,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	case actStop:
 		s.task.stop(cancelledBy(s.op))
 		return res, nil
+	case actNoteWait:
+		return res, r.noteWait(ctx, s)
 	case actNoteProcess:
 		return res, r.noteProcess(ctx, s)
 	case actRecord:
@@ -113,7 +122,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	case actRecover:
 		return res, r.recover(ctx, s)
 	case actSweep:
-		return res, r.sweep(ctx, s)
+		return r.sweep(ctx, s)
+	case actTend:
+		return r.tend(ctx, s)
 	}
 	return res, nil
 }

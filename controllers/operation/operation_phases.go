@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,6 +95,7 @@ func (r *Reconciler) look(t *task, env engine.Env, run lookup, arguments []byte)
 			t.finish(elapsed(failed(err, t.stoppedBy()), begun))
 			return
 		}
+		r.known.learn(t.object, res, nil)
 		t.finish(elapsed(succeeded(res, fields), begun))
 	})
 }
@@ -109,7 +111,7 @@ func (r *Reconciler) prepare(t *task, env engine.Env, p preparation, arguments [
 		plan, err := p.prepare(t.ctx, env, arguments)
 		if err != nil {
 			release()
-			t.finish(failed(err, t.stoppedBy()))
+			t.finish(failed(r.known.explain(t.object, err), t.stoppedBy()))
 			return
 		}
 		t.prepared(plan, release)
@@ -132,6 +134,7 @@ func (r *Reconciler) lock(t *task, env engine.Env, p preparation, arguments []by
 	}
 	ctx, cancel := context.WithTimeoutCause(t.ctx, lockWait, errBusy)
 	defer cancel()
+	go r.tellWait(ctx, t, path)
 	release, heldBy, err := r.Locks.Acquire(ctx, path, t.object.Name)
 	switch {
 	case errors.Is(err, errBusy):
@@ -141,6 +144,33 @@ func (r *Reconciler) lock(t *task, env engine.Env, p preparation, arguments []by
 		return nil, engine.SystemError("lock", path, err)
 	}
 	return release, nil
+}
+
+// tellWait has status say for whom the task waits, for those that look, until ctx is done.
+func (r *Reconciler) tellWait(ctx context.Context, t *task, path string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(tellWaitEvery):
+		}
+		holder := r.Locks.Holder(path)
+		if holder == "" || holder == t.object.Name {
+			continue
+		}
+		if t.waits(fmt.Sprintf("Waits for %s, which operation %s is changing.", clip(path), holder)) && ctx.Err() == nil {
+			r.Runner.Wake(t.object)
+		}
+	}
+}
+
+// tellWaitEvery is how often a wait for a file is looked at; most are over before.
+const tellWaitEvery = 200 * time.Millisecond
+
+// noteWait records for whom the operation waits.
+func (r *Reconciler) noteWait(ctx context.Context, s *scope) error {
+	judgeWaiting(s.op, s.task.waitsFor())
+	return r.writeStatus(ctx, s)
 }
 
 // start records the attempt of a prepared change and lets it happen once the record is durable.
@@ -164,9 +194,10 @@ func (r *Reconciler) start(ctx context.Context, s *scope) error {
 		failpoint.Hit(failpoint.BeforeEffect)
 		res, err := plan.Commit(t.ctx, attempt.ID)
 		if err != nil {
-			t.finish(elapsed(failed(err, t.stoppedBy()), begun))
+			t.finish(elapsed(failed(r.known.explain(t.object, err), t.stoppedBy()), begun))
 			return
 		}
+		r.known.learn(t.object, res, plan.Content())
 		t.finish(elapsed(succeeded(res, nil), begun))
 	})
 	return nil
@@ -180,7 +211,8 @@ func (r *Reconciler) startCommand(ctx context.Context, s *scope, env engine.Env,
 		t.finish(failed(err, ""))
 		return r.record(ctx, s)
 	}
-	rv, err := r.recordAttempt(ctx, s, v1alpha1.OperationAttempt{ID: r.NewID(), Number: 1})
+	args.ID = r.NewID()
+	rv, err := r.recordAttempt(ctx, s, v1alpha1.OperationAttempt{ID: args.ID, Number: 1})
 	if err != nil {
 		r.tasks.take(s.op.Name) // admitted again by the next reconcile
 		return err
@@ -198,6 +230,9 @@ func (r *Reconciler) startCommand(ctx context.Context, s *scope, env engine.Env,
 
 // run starts the command and waits for it.
 func (r *Reconciler) run(t *task, env engine.Env, args bash.Args) {
+	if r.Environ != nil {
+		env.Environ = r.Environ(t.ctx)
+	}
 	if by := t.stoppedBy(); by != "" {
 		t.finish(cancelledBeforeStart(by, r.draining.Load()))
 		return
@@ -300,12 +335,26 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 		return fmt.Errorf("record the outcome: %w", err)
 	}
 	failpoint.Hit(failpoint.Terminal)
+	r.tell(s.op, o)
 	r.Exchange.DropOutput(uid)
 	r.Exchange.DropArguments(s.op.Spec.PayloadRef)
 	if !s.op.Spec.Tool.Keyed() {
 		r.expire(ctx, r.expiry.add(s.op, r.Now()))
 	}
 	return nil
+}
+
+// tell records an event of what a person should know. What everyday calls do is in their status alone.
+func (r *Reconciler) tell(op *v1alpha1.Operation, o *outcome) {
+	switch o.reason {
+	case v1alpha1.ReasonOutcomeUncertain:
+		r.Events.Event(op, corev1.EventTypeWarning, o.reason, o.message)
+	case v1alpha1.ReasonRecoveredAfterCrash:
+		r.Events.Event(op, corev1.EventTypeNormal, o.reason, o.message)
+	}
+	if n := len(o.leftovers); n > 0 {
+		r.Events.Eventf(op, corev1.EventTypeWarning, v1alpha1.EventStillRunning, "The command has ended; %d processes that it started run on.", n)
+	}
 }
 
 // forget drops what is kept for an operation that is gone from the cache: it is over, or it was deleted while

@@ -7,6 +7,12 @@ import (
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
+// judgeWaiting says for which file the operation waits.
+func judgeWaiting(op *v1alpha1.Operation, wait string) {
+	condition(op, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForFile, wait)
+	op.Status.Phase = v1alpha1.OperationPending
+}
+
 // judgeRunning says that an attempt is under way.
 func judgeRunning(op *v1alpha1.Operation, attempt v1alpha1.OperationAttempt, now metav1.MicroTime) {
 	op.Status.Attempt = &attempt
@@ -22,6 +28,10 @@ func judge(op *v1alpha1.Operation, o *outcome, now metav1.MicroTime) {
 		now = *st.StartTime
 	}
 	st.CompletionTime = &now
+	if o.elapsed != nil {
+		ms := o.elapsed.Milliseconds()
+		st.ElapsedMilliseconds = &ms
+	}
 	st.ExitCode, st.Signal = o.exitCode, o.signal
 	st.Revision, st.ChangedPaths = o.revision, o.changed
 	st.FullOutputPath, st.Leftovers = o.fullOutputPath, o.leftovers

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rigbridge/rigbridge/api/exchange"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
@@ -29,6 +30,7 @@ type outcome struct {
 	changed        []string
 	fullOutputPath string
 	leftovers      []v1alpha1.Process
+	elapsed        *time.Duration // nil if the tool did not run, or a crash hid its end
 
 	answer *exchange.Result
 }
@@ -149,7 +151,7 @@ func commandOutcome(b *bash.Outcome, by string) *outcome {
 		fields["still_running"] = stillRunning(b.Leftovers)
 	}
 	o.answer = answer(b.Result, fields)
-	o.answer.ElapsedMillis = b.Elapsed.Milliseconds()
+	o.elapsed = &b.Elapsed
 	if b.Err == nil {
 		return o
 	}
@@ -159,6 +161,8 @@ func commandOutcome(b *bash.Outcome, by string) *outcome {
 		o.message = fmt.Sprintf("The command exited with code %d.", *o.exitCode)
 	case engine.KilledBySignal:
 		o.message = fmt.Sprintf("The command was killed by %s.", b.Signal)
+	case engine.TimedOut:
+		o.by = byTimeout
 	case engine.Cancelled:
 		o.by = by
 		o.message = "The command was stopped by " + by + "."
@@ -170,7 +174,8 @@ func processes(infos []process.Info) []v1alpha1.Process {
 	const most = 64
 	var all []v1alpha1.Process
 	for _, i := range infos[:min(len(infos), most)] {
-		all = append(all, v1alpha1.Process{PID: int32(i.PID), StartTime: i.StartTime, Command: i.Command})
+		began := metav1.NewTime(time.Now().Add(-i.Age))
+		all = append(all, v1alpha1.Process{PID: int32(i.PID), StartTime: i.StartTime, Command: i.Command, BeginTime: &began})
 	}
 	return all
 }

@@ -3,10 +3,12 @@ package operation
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/rigbridge/rigbridge/api/exchange"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
+	"github.com/rigbridge/rigbridge/controllers/engine/bash"
 	"github.com/rigbridge/rigbridge/controllers/engine/process"
 	"github.com/rigbridge/rigbridge/controllers/engine/replace"
 )
@@ -18,7 +20,7 @@ func (r *Reconciler) recover(ctx context.Context, s *scope) error {
 		return r.manage(ctx, s, s.op.Status.Cwd)
 	}
 	if a.PlannedRevision == "" {
-		return r.settle(ctx, s, recoverCommand(s.op))
+		return r.settle(ctx, s, recoverCommand(s.op, r.Env.OutputDir))
 	}
 	replace.Sweep(tempPath(a))
 	verdict, err := replace.Decide(a.Path, a.PlannedRevision, a.ExpectedRevision)
@@ -50,20 +52,33 @@ func recoverChange(a *v1alpha1.OperationAttempt, verdict replace.Verdict) *outco
 	return o
 }
 
-// recoverCommand says of a command that it may have run, and what is left of it.
-func recoverCommand(op *v1alpha1.Operation) *outcome {
-	text := "Rig Bridge was interrupted while the command may have been running; it is not run again. Inspect what it may have changed in " +
-		clip(op.Status.Cwd) + " before you run anything like it under a new request_key."
-	var left []process.Info
-	if p := op.Status.Attempt.Process; p != nil {
-		var alive bool
-		if left, alive = process.Group(int(p.PID), p.StartTime); alive {
-			text += fmt.Sprintf(" After the restart %d of its processes were still running, in process group %d.", len(left), p.PID)
-		} else {
-			text += fmt.Sprintf(" After the restart its process group %d had ended.", p.PID)
+// recoverCommand says of a command that it may have run, and what is left of it to inspect. It notes the family of
+// what still runs in the record of the attempt.
+func recoverCommand(op *v1alpha1.Operation, outputDir string) *outcome {
+	a := op.Status.Attempt
+	if a.Process == nil { // the daemon died before it noted the family
+		if pgid, start, left := process.Marked(a.ID); len(left) > 0 {
+			a.Process = &v1alpha1.Process{PID: int32(pgid), StartTime: start, Command: "bash"}
 		}
 	}
+	left := survivors(op)
+	text := "Rig Bridge was interrupted while the command may have been running; it is not run again. Inspect what it may have changed in " +
+		clip(op.Status.Cwd) + " before you run anything like it under a new request_key."
+	switch {
+	case len(left) > 0:
+		text += fmt.Sprintf(" After the restart processes of it were still running (%d, process group %d); operation_cancel stops them.", len(left), a.Process.PID)
+	case a.Process != nil:
+		text += fmt.Sprintf(" After the restart nothing of its process group %d was running any more.", a.Process.PID)
+	default:
+		text += " After the restart nothing of it was running."
+	}
+	path := bash.FullOutputPath(outputDir, a.ID)
+	if _, err := os.Stat(path); err != nil {
+		path = ""
+	} else {
+		text += " What it had printed by then is in " + clip(path) + "."
+	}
 	o := refused(v1alpha1.ReasonOutcomeUncertain, text)
-	o.effects, o.leftovers = true, processes(left)
+	o.effects, o.leftovers, o.fullOutputPath = true, processes(left), path
 	return o
 }

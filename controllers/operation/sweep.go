@@ -2,10 +2,12 @@ package operation
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 	"github.com/rigbridge/rigbridge/controllers/engine/process"
@@ -25,7 +27,6 @@ type sweeps struct {
 type swept struct {
 	uid  types.UID
 	over bool
-	left []v1alpha1.Process // what could not be stopped
 }
 
 // begin returns the sweep of an operation, and whether it was begun just now.
@@ -42,10 +43,10 @@ func (ss *sweeps) begin(op *v1alpha1.Operation) (s swept, begun bool) {
 	return swept{}, true
 }
 
-func (ss *sweeps) end(op *v1alpha1.Operation, left []v1alpha1.Process) {
+func (ss *sweeps) end(op *v1alpha1.Operation) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.byName[op.Name] = &swept{uid: op.UID, over: true, left: left}
+	ss.byName[op.Name] = &swept{uid: op.UID, over: true}
 }
 
 func (ss *sweeps) forget(name string) {
@@ -56,31 +57,69 @@ func (ss *sweeps) forget(name string) {
 	}
 }
 
-// sweep stops what the command of a finished operation left running, in the background, and then records what is
-// left of that.
-func (r *Reconciler) sweep(ctx context.Context, s *scope) error {
-	op := s.op
-	if op.Status.Attempt == nil || op.Status.Attempt.Process == nil {
-		return nil // recorded by a version that kept no family; nothing can be told from its members' numbers
-	}
-	was, begun := r.sweeps.begin(op)
+// sweep stops what the command of a finished operation left running, in the background. What is left after that is
+// tended.
+func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
+	was, begun := r.sweeps.begin(s.op)
 	switch {
 	case begun:
-		family := *op.Status.Attempt.Process
-		r.Runner.Go(op, func() { r.sweeps.end(op, stopFamily(family)) })
-		return nil
-	case !was.over || len(was.left) == len(op.Status.Leftovers):
-		return nil
+		op := s.op.DeepCopy()
+		r.Runner.Go(op, func() {
+			stopFamily(op)
+			r.sweeps.end(op)
+		})
+		return ctrl.Result{}, nil
+	case !was.over:
+		return ctrl.Result{}, nil
 	}
-	op.Status.Leftovers, op.Status.ObservedGeneration = was.left, op.Generation
-	return r.writeStatus(ctx, s)
+	return r.tend(ctx, s)
 }
 
-// stopFamily ends a family of processes and returns what is left of it.
-func stopFamily(p v1alpha1.Process) []v1alpha1.Process {
+// stopFamily ends the family of processes that an operation's command left.
+func stopFamily(op *v1alpha1.Operation) {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepWait)
 	defer cancel()
-	_ = process.Stop(ctx, int(p.PID), p.StartTime) // what it could not do shows in what is left
-	left, _ := process.Group(int(p.PID), p.StartTime)
-	return processes(left)
+	if a := op.Status.Attempt; a != nil && a.Process != nil {
+		_ = process.Stop(ctx, int(a.Process.PID), a.Process.StartTime) // what it could not do shows in what is left
+	}
+}
+
+// tendEvery is how often what commands left running is looked at.
+const tendEvery = time.Second
+
+// tend looks whether what the command of a finished operation left still runs, and records what has ended.
+func (r *Reconciler) tend(ctx context.Context, s *scope) (ctrl.Result, error) {
+	op := s.op
+	if !slices.ContainsFunc(op.Status.Leftovers, gone) {
+		return ctrl.Result{RequeueAfter: tendEvery}, nil
+	}
+	op.Status.Leftovers, op.Status.ObservedGeneration = processes(lasting(survivors(op), op.Status.Leftovers)), op.Generation
+	return ctrl.Result{RequeueAfter: tendEvery}, r.writeStatus(ctx, s)
+}
+
+func gone(p v1alpha1.Process) bool { return !process.Exists(int(p.PID), p.StartTime) }
+
+// survivors are the processes of an operation's command that run now.
+func survivors(op *v1alpha1.Operation) []process.Info {
+	a := op.Status.Attempt
+	if a == nil || a.Process == nil {
+		return nil
+	}
+	left, _ := process.Group(int(a.Process.PID), a.Process.StartTime)
+	return left
+}
+
+// lastingAge is the age from which a process that came later is listed.
+const lastingAge = 5 * time.Second
+
+// lasting leaves out processes that are not listed and may be gone in a moment, so that a loop which starts a
+// program each second does not change the record each second; unless there are no others.
+func lasting(left []process.Info, listed []v1alpha1.Process) []process.Info {
+	steady := slices.DeleteFunc(slices.Clone(left), func(i process.Info) bool {
+		return i.Age < lastingAge && !slices.ContainsFunc(listed, func(p v1alpha1.Process) bool { return int(p.PID) == i.PID && p.StartTime == i.StartTime })
+	})
+	if len(steady) == 0 {
+		return left
+	}
+	return steady
 }

@@ -35,6 +35,7 @@ type task struct {
 	mu      sync.Mutex
 	stage   stage
 	stopped string // who asked it to end
+	wait    string // which file it waits for and who holds that, as status says it
 	plan    *replace.Plan
 	release func() // frees the path
 	command *bash.Command
@@ -99,6 +100,21 @@ func (t *task) stoppedBy() string {
 	return t.stopped
 }
 
+// waits notes for which file the task waits and whether that is news.
+func (t *task) waits(wait string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	news := t.wait != wait
+	t.wait = wait
+	return news
+}
+
+func (t *task) waitsFor() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wait
+}
+
 // prepared hands over the plan of a change; the path stays locked until the task has finished.
 func (t *task) prepared(plan *replace.Plan, release func()) {
 	t.mu.Lock()
@@ -110,6 +126,9 @@ func (t *task) setStage(s stage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stage = s
+	if s == stageRecorded { // a task may stay as long as what its command left running
+		t.outcome, t.command = nil, nil
+	}
 }
 
 // running publishes the task's command. A stop that came before it is passed on.

@@ -157,10 +157,9 @@ func decode(raw json.RawMessage, into any) error {
 	return nil
 }
 
-// elapsed notes how long a tool ran, if it has not done so itself.
+// elapsed notes how long a tool ran.
 func elapsed(o *outcome, begun time.Time) *outcome {
-	if o.answer.ElapsedMillis == 0 {
-		o.answer.ElapsedMillis = time.Since(begun).Milliseconds()
-	}
+	took := time.Since(begun)
+	o.elapsed = &took
 	return o
 }

@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +31,8 @@ type Reconciler struct {
 	NewID func() string
 	// Used is told which thread a call used.
 	Used func(thread string)
+	// Events tells people what happened.
+	Events record.EventRecorder
 
 	mu    sync.Mutex
 	lines map[string]*line
@@ -166,6 +170,11 @@ func (r *Reconciler) HandOff(ctx context.Context, want *v1alpha1.Handoff, spare 
 	if l.latest != nil {
 		run = l.latest.Name
 	}
+	thread := &v1alpha1.Thread{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: want.Namespace, Name: want.Spec.ThreadRef.Name}, thread); err != nil {
+		return fmt.Errorf("read thread %s: %w", want.Spec.ThreadRef.Name, err)
+	}
+	want.OwnerReferences = []metav1.OwnerReference{v1alpha1.OwnedBy(thread)}
 	want.Name, want.Spec.RunRef.Name = v1alpha1.HandoffName(run), run
 	if err := admit(); err != nil {
 		return err
@@ -209,7 +218,12 @@ func (r *Reconciler) Interrupt(ctx context.Context, namespace, thread string) er
 	if !l.working() {
 		return nil
 	}
-	return r.write(ctx, l.latest, interrupted)
+	err = r.write(ctx, l.latest, interrupted)
+	if apierrors.IsNotFound(err) { // deleted, with its thread perhaps
+		l.loaded = false
+		return nil
+	}
+	return err
 }
 
 // lock returns the thread's line, locked and up to date.
@@ -319,7 +333,7 @@ func (r *Reconciler) belong(ctx context.Context, run *v1alpha1.Run) error {
 	if run.Spec.Title == "" {
 		run.Spec.Title = thread.Spec.Title
 	}
-	run.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Thread", Name: thread.Name, UID: thread.UID}}
+	run.OwnerReferences = []metav1.OwnerReference{v1alpha1.OwnedBy(thread)}
 	return nil
 }
 
@@ -396,6 +410,21 @@ func (r *Reconciler) write(ctx context.Context, run *v1alpha1.Run, change func(*
 	if err != nil {
 		return fmt.Errorf("write the status of run %s: %w", run.Name, err)
 	}
+	if run.Status.Phase != want.Status.Phase {
+		r.tell(want)
+	}
 	*run = *want
 	return nil
+}
+
+// tell records what became of a run. The assistant's own words stay in the handoff.
+func (r *Reconciler) tell(run *v1alpha1.Run) {
+	switch {
+	case run.HandedOff():
+		r.Events.Eventf(run, corev1.EventTypeNormal, v1alpha1.EventHandedOff, "It is your turn: the assistant handed off with the reason %s.", run.Status.Phase)
+	case run.Working():
+		r.Events.Event(run, corev1.EventTypeNormal, v1alpha1.EventStarted, "The assistant works.")
+	default:
+		r.Events.Event(run, corev1.EventTypeWarning, v1alpha1.EventInterrupted, "The work ended without a handoff: its workspace was closed or Rig Bridge was restarted. The next call goes on in a new run.")
+	}
 }

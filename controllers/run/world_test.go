@@ -25,6 +25,7 @@ import (
 	"github.com/rigbridge/rigbridge/api/server"
 	"github.com/rigbridge/rigbridge/api/storage"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
+	"github.com/rigbridge/rigbridge/controllers/event"
 	"github.com/rigbridge/rigbridge/controllers/handoff"
 	"github.com/rigbridge/rigbridge/controllers/project"
 	"github.com/rigbridge/rigbridge/controllers/run"
@@ -126,11 +127,13 @@ func (w *world) live() {
 	if durable == nil {
 		durable = api.WaitDurable
 	}
+	events, quiet := event.NewRecorder(api.Client, logr.Discard())
 	w.threads = &thread.Reconciler{Client: m.GetClient(), Live: api.Client, Now: w.now}
-	w.runs = &run.Reconciler{Client: m.GetClient(), Live: api.Client, Durable: durable, Now: w.now, NewID: uuid.NewString, Used: w.threads.Used}
+	w.runs = &run.Reconciler{Client: m.GetClient(), Live: api.Client, Durable: durable, Now: w.now, NewID: uuid.NewString, Used: w.threads.Used, Events: events}
 	w.must(errors.Join(w.runs.SetupWithManager(ctx, m), w.threads.SetupWithManager(ctx, m),
+		(&event.Reconciler{Client: m.GetClient(), Now: w.now}).SetupWithManager(m),
 		(&project.Reconciler{Client: m.GetClient()}).SetupWithManager(ctx, m),
-		(&handoff.Reconciler{Client: m.GetClient(), Durable: durable, Notifier: &w.desktop, Link: func(thread string) string { return "http://127.0.0.1/#thread=" + thread }, Now: w.now}).SetupWithManager(m)))
+		(&handoff.Reconciler{Client: m.GetClient(), Durable: durable, Notifier: &w.desktop, Link: func(thread string) string { return "http://127.0.0.1/#thread=" + thread }, Open: func(thread string) string { return "http://127.0.0.1/login#code=once&thread=" + thread }, Now: w.now, Events: events}).SetupWithManager(m)))
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()
 	w.stop = func() {
@@ -138,6 +141,7 @@ func (w *world) live() {
 		if err := <-ended; err != nil {
 			w.t.Error(err)
 		}
+		quiet()
 		api.Close()
 		if err := db.Close(); err != nil {
 			w.t.Error(err)

@@ -8,10 +8,12 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +40,8 @@ type Reconciler struct {
 	Live   client.Reader
 	// Closing is called when a workspace is about to go and its calls are over. An error is tried again.
 	Closing func(ctx context.Context, ws *v1alpha1.Workspace) error
+	// Events tells people what happened.
+	Events record.EventRecorder
 	// Account and Host are shown in status.
 	Account, Host string
 	// Now is the clock.
@@ -61,7 +65,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 		Named("workspace").
 		For(&v1alpha1.Workspace{}).
 		// Only an operation's end matters, and only to a workspace that waits for it.
-		Watches(&v1alpha1.Operation{}, ofOperation, builder.WithPredicates(onlyDeletes())).
+		Watches(&v1alpha1.Operation{}, ofOperation, builder.WithPredicates(onlyEnds())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(r)
 }
@@ -105,7 +109,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	if err := r.Client.Status().Update(ctx, ws); err != nil {
 		return res, client.IgnoreNotFound(err)
 	}
+	r.tell(before, ws)
 	return ctrl.Result{RequeueAfter: checkEvery}, nil
+}
+
+// tell records an event when the workspace has begun or ceased to admit calls.
+func (r *Reconciler) tell(before *v1alpha1.WorkspaceStatus, ws *v1alpha1.Workspace) {
+	was, is := apimeta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady), apimeta.FindStatusCondition(ws.Status.Conditions, v1alpha1.ConditionReady)
+	if was != nil && was.Reason == is.Reason {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if is.Status != metav1.ConditionTrue {
+		kind = corev1.EventTypeWarning
+	}
+	r.Events.Event(ws, kind, is.Reason, is.Message)
 }
 
 // checkEvery is how often a workspace's directory is looked at and its last use is written.
@@ -170,6 +188,7 @@ func (r *Reconciler) close(ctx context.Context, ws *v1alpha1.Workspace) (res ctr
 		if err := r.Client.Update(ctx, ws); err != nil {
 			return res, client.IgnoreNotFound(err)
 		}
+		r.Events.Event(ws, corev1.EventTypeNormal, v1alpha1.EventClosed, "The workspace was closed; its calls are over.")
 	}
 	return res, nil
 }
@@ -218,6 +237,7 @@ func (r *Reconciler) makeRoom(ctx context.Context, added *v1alpha1.Workspace) (r
 		if err := r.Client.Delete(ctx, &open[i]); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("reclaim workspace %s: %w", open[i].Name, err)
 		}
+		r.Events.Eventf(&open[i], corev1.EventTypeNormal, v1alpha1.EventReclaimed, "Closed as the one that was idle for longest: %d workspaces are open at most.", Max)
 		tooMany--
 	}
 	return tooMany <= 0, nil
@@ -235,9 +255,11 @@ func (r *Reconciler) lastUse(ws *v1alpha1.Workspace) time.Time {
 	return ws.CreationTimestamp.Time
 }
 
-func onlyDeletes() predicate.Predicate {
+// onlyEnds passes an operation's end on. The cache then drops it, unless its command left processes running.
+func onlyEnds() predicate.Predicate {
+	over := func(o client.Object) bool { return o.(*v1alpha1.Operation).Over() }
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return !over(e.ObjectOld) && over(e.ObjectNew) },
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rigbridge/rigbridge/api/failpoint"
 	"github.com/rigbridge/rigbridge/hack/e2e/daemon"
 )
 
@@ -367,7 +368,7 @@ func TestLeftoversOfACrash(t *testing.T) {
 	c := h.begin(t)
 	dir := realDir(t)
 	args := daemon.Args{"workspace_id": c.Open(t, dir), "request_key": "k1", "wait_seconds": 1,
-		"command": "trap '' TERM; (echo $BASHPID >> pids; while :; do sleep 0.3; done) & echo $$ >> pids; while :; do sleep 0.3; done"}
+		"command": "seq 3000; trap '' TERM; (echo $BASHPID >> pids; while :; do sleep 0.3; done) & echo $$ >> pids; while :; do sleep 0.3; done"}
 	if r := c.OK(t, "bash", args); r.String("status") != "running" { // so its process group is recorded
 		t.Fatalf("the command: %s", r.Raw)
 	}
@@ -385,12 +386,46 @@ func TestLeftoversOfACrash(t *testing.T) {
 	r := c.Fails(t, "OUTCOME_UNCERTAIN", "bash", args)
 	left, _ := r.Structured["still_running"].([]any)
 	group, _ := r.Structured["process_group"].(float64)
-	if len(left) < len(pids) || pids[strconv.Itoa(int(group))] != 1 || !strings.Contains(r.Text(), "still running") {
+	if len(left) < len(pids) || pids[strconv.Itoa(int(group))] != 1 || r.Structured["process_group_alive"] != true || !strings.Contains(r.Text(), "still running") {
 		t.Errorf("the receipt does not tell of what still runs: %s", r.Raw)
 	}
+	output := r.String("full_output_path")
+	if printed := lines(t, output); output == "" || !strings.Contains(r.Text(), output) || printed["1"] != 1 || printed["3000"] != 1 {
+		t.Errorf("the receipt does not tell where the output is (%d lines in %q): %s", len(printed), output, r.Raw)
+	}
 	stopLeftovers(t, c, daemon.Args{"workspace_id": args["workspace_id"], "request_key": "k1"}, pids)
-	if r := c.Fails(t, "OUTCOME_UNCERTAIN", "bash", args); !r.Replayed() {
+	if r := c.Fails(t, "OUTCOME_UNCERTAIN", "bash", args); !r.Replayed() || r.Structured["still_running"] != nil || r.Structured["process_group_alive"] != false {
 		t.Errorf("after that: %s", r.Raw)
+	}
+}
+
+// TestLeftoversNobodyNoted: the daemon dies in the moment in which it has started a command, before it could note
+// its process group. What runs is found all the same, and no longer told of when it has ended by itself.
+func TestLeftoversNobodyNoted(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	dir := realDir(t)
+	workspace := h.begin(t).Open(t, dir)
+	h.kill(t)
+	args := daemon.Args{"workspace_id": workspace, "request_key": "k1", "command": "echo $$ > pid; while [ ! -e over ]; do sleep 0.05; done"}
+	c := h.begin(t, "RIG_BRIDGE_FAILPOINT="+failpoint.CommandStarted)
+	if r, err := c.Call(t.Context(), "bash", args); err == nil {
+		t.Fatalf("the daemon did not die: %s", r.Raw)
+	}
+	h.dies(t)
+	eventually(t, "the orphaned command runs", func() bool { return len(lines(t, filepath.Join(dir, "pid"))) == 1 })
+	c = h.begin(t)
+	r := c.Fails(t, "OUTCOME_UNCERTAIN", "bash", args)
+	group, _ := r.Structured["process_group"].(float64)
+	if lines(t, filepath.Join(dir, "pid"))[strconv.Itoa(int(group))] != 1 || r.Structured["process_group_alive"] != true || r.Structured["full_output_path"] != nil {
+		t.Errorf("the receipt does not tell of what still runs: %s", r.Raw)
+	}
+	put(t, filepath.Join(dir, "over"), "")
+	eventually(t, "the receipt tells of nothing that runs", func() bool {
+		return len(operation(t, h, r.String("operation_id")).Status.Leftovers) == 0
+	})
+	if r := c.Fails(t, "OUTCOME_UNCERTAIN", "bash", args); r.Structured["still_running"] != nil || r.Structured["process_group_alive"] != false {
+		t.Errorf("after its end: %s", r.Raw)
 	}
 }
 

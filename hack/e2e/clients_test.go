@@ -15,10 +15,11 @@ import (
 // TestTypeScriptClients tells the story of clients/story.mjs through the official clients.
 func TestTypeScriptClients(t *testing.T) {
 	for kind, pkg := range map[string]string{
-		"v1":        "@modelcontextprotocol/sdk",
-		"v1-stdio":  "@modelcontextprotocol/sdk",
-		"v2":        "@modelcontextprotocol/client",
-		"v2-modern": "@modelcontextprotocol/client",
+		"v1":              "@modelcontextprotocol/sdk",
+		"v1-stdio":        "@modelcontextprotocol/sdk",
+		"v2":              "@modelcontextprotocol/client",
+		"v2-modern":       "@modelcontextprotocol/client",
+		"v2-modern-stdio": "@modelcontextprotocol/client",
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -40,23 +41,25 @@ func TestTypeScriptClients(t *testing.T) {
 	}
 }
 
-// TestInspector drives the daemon with the Inspector's command line, over both eras of the protocol.
+// TestInspector drives the daemon with the Inspector's command line, over HTTP and standard input and output,
+// in both eras of the protocol. Each call is a client of its own.
 func TestInspector(t *testing.T) {
 	pkg := npmPackage(t, "@modelcontextprotocol/inspector")
 	i := inspector{node: node(t), script: inspectorScript(t, pkg), d: daemon.Start(t, daemon.Options{})}
 	dir := gitProject(t)
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
+	for _, way := range []string{"http legacy", "http modern", "stdio legacy", "stdio modern"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			var list struct {
 				Tools []struct{ Name, Description string }
 			}
-			i.run(t, era, &list, "--method", "tools/list")
+			i.run(t, way, &list, "--method", "tools/list")
 			if len(list.Tools) != 15 {
 				t.Errorf("%d tools, want 15", len(list.Tools))
 			}
 			var opened, read callResult
-			i.run(t, era, &opened, "--method", "tools/call", "--tool-name", "workspace_open", "--tool-args-json", encode(t, daemon.Args{"cwd": dir}))
-			i.run(t, era, &read, "--method", "tools/call", "--tool-name", "read", "--tool-args-json",
+			i.run(t, way, &opened, "--method", "tools/call", "--tool-name", "workspace_open", "--tool-args-json", encode(t, daemon.Args{"cwd": dir}))
+			i.run(t, way, &read, "--method", "tools/call", "--tool-name", "read", "--tool-args-json",
 				encode(t, daemon.Args{"workspace_id": opened.Structured["workspace_id"], "path": "README.md"}))
 			if got := read.Structured["output"]; got != "# Demo\n" {
 				t.Errorf("read answered %q", got)
@@ -75,13 +78,18 @@ type inspector struct {
 }
 
 // run makes one call and decodes the result.
-func (i inspector) run(t *testing.T, era string, into any, args ...string) {
+func (i inspector) run(t *testing.T, way string, into any, args ...string) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "servers.json")
-	put(t, config, encode(t, map[string]any{"mcpServers": map[string]any{"rig": map[string]any{
+	transport, era, _ := strings.Cut(way, " ")
+	server := map[string]any{
 		"type": "streamable-http", "url": i.d.URL(), "protocolEra": era,
 		"headers": map[string]string{"Authorization": i.d.Authorization()},
-	}}}))
+	}
+	if transport == "stdio" {
+		server = map[string]any{"command": i.d.Binary(), "args": []string{"stdio", "--state-dir", i.d.StateDir()}, "protocolEra": era}
+	}
+	put(t, config, encode(t, map[string]any{"mcpServers": map[string]any{"rig": server}}))
 	args = append([]string{i.script, "--cli", "--config", config, "--server", "rig", "--stored-auth-only", "--format", "json"}, args...)
 	cmd := exec.CommandContext(bounded(t, 2*time.Minute), i.node, args...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())

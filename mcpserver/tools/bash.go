@@ -21,4 +21,5 @@ var bash = Definition{
 	),
 	Returns: []string{"workspace_id", "cwd", "elapsed_ms"},
 	Hints:   Hints{Destructive: true, OpenWorld: true},
+	Large:   true,
 }

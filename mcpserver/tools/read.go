@@ -17,4 +17,5 @@ var read = Definition{
 	),
 	Returns: []string{"workspace_id", "cwd", "path", "revision", "details"},
 	Hints:   Hints{ReadOnly: true, Idempotent: true},
+	Large:   true,
 }

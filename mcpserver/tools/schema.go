@@ -114,7 +114,7 @@ func result(fields ...field) Schema {
 	for _, f := range fields {
 		s.Properties = append(s.Properties, f.Property)
 	}
-	s.Properties = append(s.Properties, Property{"output", Schema{Type: "string", Description: "Full text"}})
+	s.Properties = append(s.Properties, Property{"output", Schema{Type: "string", Description: "Text"}})
 	return s
 }
 

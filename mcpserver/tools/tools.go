@@ -42,7 +42,14 @@ type Definition struct {
 	OneOf []string
 	// Hints describe what a call does to the world.
 	Hints Hints
+	// Large marks the tools whose results, at their limit of 51,200 bytes, are
+	// more than Claude Code shows a model unless the definition asks for it.
+	Large bool
 }
+
+// largeResult is the size, in characters of JSON, up to which a result of a
+// large tool is to be shown: the limit of its text, escapes and fields.
+const largeResult = 100_000
 
 //go:embed *.md
 var texts embed.FS
@@ -92,7 +99,12 @@ func (d Definition) MCP() (mcp.Tool, error) {
 		return mcp.Tool{}, fmt.Errorf("encode output schema of %s: %w", d.Name, err)
 	}
 	h := d.Hints
+	var meta *mcp.Meta
+	if d.Large {
+		meta = &mcp.Meta{AdditionalFields: map[string]any{"anthropic/maxResultSizeChars": largeResult}}
+	}
 	return mcp.Tool{
+		Meta:            meta,
 		Name:            d.Name,
 		Title:           d.Title,
 		Description:     d.Description,
@@ -149,26 +161,12 @@ func compile(name string, s Schema) *jsonschema.Schema {
 // what the tool's definition promises. The content may be any value that
 // encodes to JSON.
 func CheckOutput(tool string, structured any) error {
-	v, ok := validators()[tool]
-	if !ok {
-		return fmt.Errorf("no tool %q", tool)
+	fields, err := validated(tool, structured)
+	if err != nil || fields["replayed"] == true {
+		return err
 	}
-	raw, err := json.Marshal(structured)
-	if err != nil {
-		return fmt.Errorf("encode structured content of %s: %w", tool, err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
-	if err != nil {
-		return fmt.Errorf("decode structured content of %s: %w", tool, err)
-	}
-	if err := v.output.Validate(doc); err != nil {
-		return fmt.Errorf("structured content of %s: %w", tool, err)
-	}
-	fields, _ := doc.(map[string]any)
-	if fields["replayed"] == true {
-		return nil
-	}
-	missing := slices.DeleteFunc(slices.Clone(v.definition.Returns), func(name string) bool {
+	definition := validators()[tool].definition
+	missing := slices.DeleteFunc(slices.Clone(definition.Returns), func(name string) bool {
 		_, has := fields[name]
 		return has
 	})
@@ -176,4 +174,32 @@ func CheckOutput(tool string, structured any) error {
 		return fmt.Errorf("structured content of %s lacks %s", tool, strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// CheckFailure is CheckOutput for failures, which hold the schema but lack what
+// a success returns.
+func CheckFailure(tool string, structured any) error {
+	_, err := validated(tool, structured)
+	return err
+}
+
+// validated holds structured content against the output schema of its tool.
+func validated(tool string, structured any) (map[string]any, error) {
+	v, ok := validators()[tool]
+	if !ok {
+		return nil, fmt.Errorf("no tool %q", tool)
+	}
+	raw, err := json.Marshal(structured)
+	if err != nil {
+		return nil, fmt.Errorf("encode structured content of %s: %w", tool, err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
+	if err != nil {
+		return nil, fmt.Errorf("decode structured content of %s: %w", tool, err)
+	}
+	if err := v.output.Validate(doc); err != nil {
+		return nil, fmt.Errorf("structured content of %s: %w", tool, err)
+	}
+	fields, _ := doc.(map[string]any)
+	return fields, nil
 }

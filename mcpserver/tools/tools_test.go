@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 var update = flag.Bool("update", false, "write the golden file anew")
@@ -224,6 +226,33 @@ func lint(t *testing.T, path string, s map[string]any, input, top bool) {
 			return
 		}
 		lint(t, path+"[]", items, input, false)
+	}
+}
+
+// A default that its own schema refuses would make the tool refuse what it fills in.
+func TestDefaultsAreValid(t *testing.T) {
+	checked := 0
+	for _, d := range All() {
+		for _, p := range d.Input.Properties {
+			if p.Schema.Default == nil {
+				continue
+			}
+			checked++
+			value, err := json.Marshal(p.Schema.Default)
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := compile("default of "+d.Name+" "+p.Name, p.Schema).Validate(doc); err != nil {
+				t.Errorf("%s.%s: default %s: %v", d.Name, p.Name, value, err)
+			}
+		}
+	}
+	if checked < 8 {
+		t.Errorf("only %d defaults", checked)
 	}
 }
 

@@ -33,17 +33,23 @@ const (
 
 // clients keeps ClientInfo for the latest maxClients clients.
 type clients struct {
-	mu     sync.Mutex
-	now    func() time.Time
-	byID   map[clientID]*ClientInfo
-	names  map[string]mcp.Implementation // by session id
-	recent []string                      // sessions in names, oldest first
+	mu    sync.Mutex
+	now   func() time.Time
+	byID  map[clientID]*ClientInfo
+	names *latest[string, mcp.Implementation] // by session id
+	// levels are the least severe log messages that sessions want. Our tools
+	// send none; a server that declares logging may.
+	levels *latest[string, mcp.LoggingLevel]
 }
 
 type clientID struct{ name, version, agent string }
 
 func newClients(now func() time.Time) *clients {
-	return &clients{now: now, byID: make(map[clientID]*ClientInfo), names: make(map[string]mcp.Implementation)}
+	return &clients{
+		now: now, byID: make(map[clientID]*ClientInfo),
+		names:  newLatest[string, mcp.Implementation](maxNamedSessions),
+		levels: newLatest[string, mcp.LoggingLevel](maxNamedSessions),
+	}
 }
 
 // saw records a request and returns how the client calls itself.
@@ -51,7 +57,7 @@ func (c *clients) saw(agent, session string, info *mcp.Implementation, msg messa
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if info == nil {
-		if known, ok := c.names[session]; ok {
+		if known, ok := c.names.values[session]; ok {
 			info = &known
 		} else {
 			info = &mcp.Implementation{}
@@ -76,12 +82,21 @@ func (c *clients) saw(agent, session string, info *mcp.Implementation, msg messa
 func (c *clients) name(session string, info mcp.Implementation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.names[session] = mcp.Implementation{Name: clip(info.Name), Version: clip(info.Version)}
-	c.recent = append(c.recent, session)
-	if len(c.recent) > maxNamedSessions {
-		delete(c.names, c.recent[0])
-		c.recent = c.recent[1:]
-	}
+	c.names.put(session, mcp.Implementation{Name: clip(info.Name), Version: clip(info.Version)})
+}
+
+// setLevel remembers from what severity on a session wants log messages.
+func (c *clients) setLevel(session string, level mcp.LoggingLevel) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.levels.put(session, level)
+}
+
+// level is what setLevel was told, or else the severity of errors.
+func (c *clients) level(session string) mcp.LoggingLevel {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return cmp.Or(c.levels.values[session], mcp.LoggingLevelError)
 }
 
 // makeRoom drops the client that was silent longest.

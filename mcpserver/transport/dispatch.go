@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -19,6 +20,8 @@ type Caller struct {
 	Session string
 	// Modern tells that the request uses protocol version 2026-07-28 or later.
 	Modern bool
+	// Capabilities are those that a modern request declares, nil otherwise.
+	Capabilities *mcp.ClientCapabilities
 }
 
 type callerKey struct{}
@@ -32,7 +35,7 @@ func CallerFrom(ctx context.Context) Caller {
 // run handles one request in a goroutine of its own and waits for the answer.
 // It returns false when the client is gone; the handler then goes on (legacy)
 // or is told to stop (modern).
-func (h *Handler) run(client context.Context, msg message, from origin, send func([]byte)) (answer, bool) {
+func (h *Handler) run(client context.Context, msg message, from origin, send func([]byte) bool) (answer, bool) {
 	var key callKey
 	if from.session != "" {
 		id, _ := typedID(msg.id) // checked when parsed
@@ -81,8 +84,8 @@ func (h *Handler) settle(client context.Context, done <-chan answer, msg message
 }
 
 // open answers initialize and makes the session that goes with a success.
-func (h *Handler) open(ctx context.Context, msg message, from origin) answer {
-	a := h.ask(ctx, msg, from)
+func (h *Handler) open(ctx context.Context, msg message, from origin, send func([]byte) bool) answer {
+	a := h.ask(ctx, msg, from, send)
 	if a.failed {
 		return a
 	}
@@ -106,7 +109,7 @@ func initializeInfo(msg message) *mcp.Implementation {
 
 // handle produces the answer to one request. A panic below it is the
 // programmer's; the client is told only that there was one.
-func (h *Handler) handle(ctx context.Context, msg message, from origin, send func([]byte)) (a answer) {
+func (h *Handler) handle(ctx context.Context, msg message, from origin, send func([]byte) bool) (a answer) {
 	defer func() {
 		if v := recover(); v != nil {
 			h.o.Log.Error(fmt.Errorf("panic: %T", v), "Request panicked", "method", msg.method, "stack", string(debug.Stack()))
@@ -118,69 +121,68 @@ func (h *Handler) handle(ctx context.Context, msg message, from origin, send fun
 		info = initializeInfo(msg)
 	}
 	client := h.clients.saw(from.agent, from.session, info, msg)
-	ctx = context.WithValue(ctx, callerKey{}, Caller{Client: client, Session: from.session, Modern: from.modern})
+	ctx = context.WithValue(ctx, callerKey{}, Caller{
+		Client: client, Session: from.session, Modern: from.modern, Capabilities: msg.meta.ClientCapabilities(),
+	})
 	switch mcp.MCPMethod(msg.method) {
 	case mcp.MethodToolsCall:
 		return h.callTool(ctx, msg, from, send)
 	case mcp.MethodInitialize:
-		return h.open(ctx, msg, from)
-	case mcp.MethodSubscriptionsListen:
-		return h.listen(ctx, msg, from, send)
+		return h.open(ctx, msg, from, send)
 	default:
-		return h.ask(ctx, msg, from)
+		return h.ask(ctx, msg, from, send)
 	}
 }
 
 // callTool runs a tool with its progress on the same response.
-func (h *Handler) callTool(ctx context.Context, msg message, from origin, send func([]byte)) answer {
+func (h *Handler) callTool(ctx context.Context, msg message, from origin, send func([]byte) bool) answer {
 	if token := msg.progressToken(); token != nil {
 		r := &reporter{token: token, interval: h.o.ProgressInterval, send: send}
 		defer r.close() // before the answer leaves this function's caller
 		ctx = context.WithValue(ctx, progressKey{}, ProgressFunc(r.report))
 	}
-	result := h.o.Call(ctx, *msg.call.Name, msg.call.Arguments)
-	return resultAnswer(msg.id, h.wire(result, from.modern))
+	result, err := h.o.Call(ctx, *msg.call.Name, msg.call.Arguments)
+	switch {
+	case err != nil:
+		return h.refusal(msg, from, err)
+	case result == nil:
+		return h.ask(ctx, msg, from, send)
+	default:
+		return resultAnswer(msg.id, h.wire(result, from.modern))
+	}
+}
+
+// refusal answers a call with the error of its CallFunc.
+func (h *Handler) refusal(msg message, from origin, err error) answer {
+	var known *Error
+	if !errors.As(err, &known) {
+		h.o.Log.Error(err, "Call failed")
+		known = &Error{Code: mcp.INTERNAL_ERROR, Message: "Internal error"}
+	}
+	return failedAnswer(msg, from, known.Code, known.Message, known.Data)
+}
+
+func failedAnswer(msg message, from origin, code int, text string, data any) answer {
+	e := &rpcError{status: http.StatusOK, code: code, message: text, data: data}
+	if from.modern {
+		e.status = modernStatus(code)
+	}
+	return errorAnswer(msg.id, e)
 }
 
 // ask hands a request to the MCP library and puts the client's own id on the
-// reply: the library's detour over float64 changes long ones.
-func (h *Handler) ask(ctx context.Context, msg message, from origin) answer {
-	switch reply := h.o.Server.HandleMessage(ctx, msg.raw).(type) {
+// reply: the library's detour over float64 changes long ones. What the library
+// says besides goes ahead of the reply. As our tools do not change while we
+// run, nothing can be subscribed to and subscriptions/listen ends at once.
+func (h *Handler) ask(ctx context.Context, msg message, from origin, send func([]byte) bool) answer {
+	session := h.newRequestSession(from, send)
+	defer session.close() // before the answer leaves this function's caller
+	switch reply := h.o.Server.HandleMessage(h.o.Server.WithContext(ctx, session), msg.raw).(type) {
 	case mcp.JSONRPCResponse:
 		return resultAnswer(msg.id, reply.Result)
 	case mcp.JSONRPCError:
-		e := &rpcError{status: http.StatusOK, code: reply.Error.Code, message: reply.Error.Message, data: reply.Error.Data}
-		if from.modern {
-			e.status = modernStatus(e.code)
-		}
-		return errorAnswer(msg.id, e)
+		return failedAnswer(msg, from, reply.Error.Code, reply.Error.Message, reply.Error.Data)
 	default:
-		return errorAnswer(msg.id, &rpcError{status: http.StatusOK, code: mcp.INTERNAL_ERROR, message: "Internal error"})
+		return failedAnswer(msg, from, mcp.INTERNAL_ERROR, "Internal error", nil)
 	}
 }
-
-// listen serves subscriptions/listen. The library tells through a session what
-// it acknowledges; as our tools do not change while we run, that is nothing,
-// and the stream ends at once.
-func (h *Handler) listen(ctx context.Context, msg message, from origin, send func([]byte)) answer {
-	session := &listenSession{out: make(chan mcp.JSONRPCNotification, 4)}
-	a := h.ask(h.o.Server.WithContext(ctx, session), msg, from)
-	for {
-		select {
-		case n := <-session.out:
-			if data, err := encode(n); err == nil {
-				send(data)
-			}
-		default:
-			return a
-		}
-	}
-}
-
-// listenSession is the library's view of one subscriptions/listen request.
-type listenSession struct{ out chan mcp.JSONRPCNotification }
-
-func (*listenSession) Initialize()                                           {}
-func (*listenSession) Initialized() bool                                     { return true }
-func (*listenSession) SessionID() string                                     { return "" }
-func (s *listenSession) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.out }

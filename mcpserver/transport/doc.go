@@ -3,8 +3,11 @@
 // version from 2024-11-05 to 2026-07-28.
 //
 // It owns bytes, deadlines, sessions, cancellation and the order of messages.
-// It does not know the tools: tools/call goes to Options.Call, everything else
-// to the MCP library's HandleMessage.
+// It does not know the tools: tools/call goes to Options.Call, everything else,
+// and what Call leaves, to the MCP library's HandleMessage. A handler of the
+// library sees the client as a session that lasts for the request: it can send
+// notifications and, before 2026-07-28, ask the client back. Our tools do
+// neither; the conformance suite's fixtures in hack/e2e/conformance do.
 //
 // # Invariants
 //
@@ -16,10 +19,12 @@
 //     end with it. Both end by cancellation or Shutdown, and a handler can ask
 //     CancelCause why.
 //   - A slow reader costs its own connection only: every write has a deadline.
+//   - A client that is gone, or has closed its half of the connection, is told
+//     nothing: the connection is cut, never a success without a body.
 //
 // # Decisions
 //
-// tools/call does not pass through HandleMessage. The library scans a body six
+// Our tools' calls do not pass through HandleMessage. The library scans a body six
 // to eight times (125 ms of CPU a megabyte), answers unknown tools and wrong
 // arguments with protocol errors that models do not see, and keys running calls
 // by an id without its type. What it does around a call is small: the checks of

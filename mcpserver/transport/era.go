@@ -14,7 +14,7 @@ func isModern(header http.Header, msg message) bool {
 }
 
 // checkModern applies what 2026-07-28 demands of a POSTed request.
-func checkModern(header http.Header, msg message) *rpcError {
+func (h *Handler) checkModern(header http.Header, msg message) *rpcError {
 	said, meant := header.Get(mcp.HeaderProtocolVersion), msg.meta.ProtocolVersion()
 	switch {
 	case header.Get(mcp.HeaderLastEventID) != "":
@@ -30,6 +30,25 @@ func checkModern(header http.Header, msg message) *rpcError {
 		return err
 	}
 	if err := mcp.ValidateStandardHeaders(header.Get, meant, mcp.MCPMethod(msg.method), msg.params); err != nil {
+		return badRequest(mcp.HEADER_MISMATCH, "%s", err.Error())
+	}
+	return h.checkParamHeaders(header, msg)
+}
+
+// checkParamHeaders compares the arguments that a tool's schema marks with
+// x-mcp-header with the headers that repeat them.
+func (h *Handler) checkParamHeaders(header http.Header, msg message) *rpcError {
+	if msg.call.Name == nil {
+		return nil
+	}
+	listed := h.o.Server.GetTool(*msg.call.Name)
+	if listed == nil {
+		return nil
+	}
+	present := func(name string) (string, bool) {
+		return header.Get(name), len(header.Values(name)) > 0
+	}
+	if err := mcp.ValidateParamHeadersLookup(present, &listed.Tool, msg.params); err != nil {
 		return badRequest(mcp.HEADER_MISMATCH, "%s", err.Error())
 	}
 	return nil

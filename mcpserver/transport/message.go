@@ -16,7 +16,7 @@ type message struct {
 	id     json.RawMessage // nil for a notification
 	method string
 	params json.RawMessage
-	// reply marks an answer of the client to a request that was never sent.
+	// reply marks an answer of the client to a request of ours.
 	reply bool
 	call  callParams // of tools/call
 	meta  *mcp.Meta

@@ -35,7 +35,7 @@ type progressParams struct {
 type reporter struct {
 	token    json.RawMessage
 	interval time.Duration
-	send     func([]byte)
+	send     func([]byte) bool
 
 	mu      sync.Mutex
 	begun   bool

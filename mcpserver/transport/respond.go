@@ -59,15 +59,16 @@ func (p *responder) tick() {
 	p.stream([]byte(": still working\n\n"))
 }
 
-// event sends one message ahead of the result; without streaming it is lost,
-// as the protocol allows for progress.
-func (p *responder) event(data []byte) {
+// event sends one message ahead of the result and tells whether it did: without
+// streaming it is lost, as the protocol allows for progress.
+func (p *responder) event(data []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.broken || !p.mayStream {
-		return
+		return false
 	}
 	p.stream(frame(data))
+	return !p.broken
 }
 
 func frame(data []byte) []byte {
@@ -121,11 +122,15 @@ func (p *responder) finish(a answer) {
 	_ = p.rc.SetWriteDeadline(time.Time{}) // the connection may serve another request
 }
 
-// abandon gives the response up: the client is gone.
+// abandon gives the response up, because the client is gone, and the connection
+// with it: the HTTP server would make a success without a body of it, which a
+// client that only closed its half could take for the answer. It panics with
+// http.ErrAbortHandler.
 func (p *responder) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.close()
+	panic(http.ErrAbortHandler)
 }
 
 func (p *responder) close() {

@@ -17,8 +17,7 @@ type sessions struct {
 	key []byte
 
 	mu    sync.Mutex
-	ended map[string]struct{}
-	order []string // of ended, oldest first
+	ended *latest[string, struct{}]
 }
 
 const (
@@ -27,7 +26,7 @@ const (
 )
 
 func newSessions(key []byte) *sessions {
-	return &sessions{key: key, ended: make(map[string]struct{})}
+	return &sessions{key: key, ended: newLatest[string, struct{}](maxEnded)}
 }
 
 // mint returns a new id.
@@ -52,7 +51,7 @@ func (s *sessions) valid(id string) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, gone := s.ended[id]
+	_, gone := s.ended.values[id]
 	return !gone
 }
 
@@ -60,13 +59,5 @@ func (s *sessions) valid(id string) bool {
 func (s *sessions) end(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, gone := s.ended[id]; gone {
-		return
-	}
-	s.ended[id] = struct{}{}
-	s.order = append(s.order, id)
-	if len(s.order) > maxEnded {
-		delete(s.ended, s.order[0])
-		s.order = s.order[1:]
-	}
+	s.ended.put(id, struct{}{})
 }

@@ -141,6 +141,7 @@ func (s *stdio) accept(ctx context.Context, msg message) func() answer {
 	from := origin{agent: "stdio", session: s.session, modern: mcp.IsModernProtocol(msg.meta.ProtocolVersion())}
 	switch {
 	case msg.reply:
+		s.h.questions.answer(s.session, msg)
 		return nil
 	case msg.id == nil:
 		s.h.notice(from, msg)
@@ -161,10 +162,12 @@ func (s *stdio) accept(ctx context.Context, msg message) func() answer {
 	}
 	return func() answer {
 		defer s.h.calls.end(one)
-		a := s.h.handle(one.ctx, msg, from, func(data []byte) {
-			if one.ctx.Err() == nil {
-				s.write(data)
+		a := s.h.handle(one.ctx, msg, from, func(data []byte) bool {
+			if one.ctx.Err() != nil {
+				return false
 			}
+			s.write(data)
+			return true
 		})
 		if CancelCause(one.ctx) == CauseClient {
 			return answer{}

@@ -131,7 +131,7 @@ func TestProgressAfterTheResultGoesNowhere(t *testing.T) {
 	r := newRig(t, nil)
 	r2 := newRig(t, func(o *transport.Options) {
 		inner := r.call
-		o.Call = func(ctx context.Context, tool string, args json.RawMessage) *mcp.CallToolResult {
+		o.Call = func(ctx context.Context, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
 			late <- transport.Progress(ctx)
 			return inner(ctx, tool, args)
 		}
@@ -219,6 +219,36 @@ func TestSlowReaderIsCutOffAlone(t *testing.T) {
 	}
 	if nerr, ok := err.(net.Error); ok && nerr.Timeout() {
 		t.Error("the connection is still open")
+	}
+}
+
+// A client that closes its half of the connection counts as gone. It must not
+// read a success that nobody gave.
+func TestHalfClosedClientIsToldNothing(t *testing.T) {
+	r := newRig(t, nil)
+	h, body := modern("1", "tools/call", "hold", `"name":"hold"`)
+	for name, c := range map[string]struct {
+		h    headers
+		body string
+	}{"legacy": {nil, call("1", "hold", "{}")}, "modern": {h, body}, "batch": {nil, "[" + call("1", "hold", "{}") + "]"}} {
+		var extra strings.Builder
+		for i := 0; i < len(c.h); i += 2 {
+			fmt.Fprintf(&extra, "%s: %s\r\n", c.h[i], c.h[i+1])
+		}
+		conn := rawConn(t, r, extra.String()+fmt.Sprintf("Content-Length: %d\r\n", len(c.body)), c.body)
+		wait(t, r.started, "the call")
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(conn); len(got) > 0 || isTimeout(err) {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
+		if name != "modern" { // that one was cancelled
+			r.release <- struct{}{}
+		}
 	}
 }
 
@@ -325,7 +355,9 @@ func BenchmarkCall(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			h := transport.New(transport.Options{
 				Server: server.NewMCPServer("bench", "1", server.WithToolCapabilities(false)), SessionKey: key,
-				Call: func(context.Context, string, json.RawMessage) *mcp.CallToolResult { return mcp.NewToolResultText("ok") },
+				Call: func(context.Context, string, json.RawMessage) (*mcp.CallToolResult, error) {
+					return mcp.NewToolResultText("ok"), nil
+				},
 			})
 			body := []byte(call("1", "x", `{"a":"`+strings.Repeat("x", size)+`"}`))
 			for b.Loop() {

@@ -17,14 +17,28 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// CallFunc runs one tool call. It never returns nil, and reports failures as
-// results. ctx ends when the call is to stop (see CancelCause); args is the
-// client's JSON object, or empty.
-type CallFunc func(ctx context.Context, tool string, args json.RawMessage) *mcp.CallToolResult
+// CallFunc runs one tool call. It reports failures of the tool as results; an
+// error is for what the model cannot mend, such as a capability that the client
+// lacks (see Error), and nil without an error leaves the call to Options.Server.
+// ctx ends when the call is to stop (see CancelCause); args is the client's
+// JSON object, or empty.
+type CallFunc func(ctx context.Context, tool string, args json.RawMessage) (*mcp.CallToolResult, error)
+
+// Error is an error with a JSON-RPC code of its own; any other is told to the
+// client as an internal error without its text.
+type Error struct {
+	Code    int
+	Message string
+	// Data is what goes with the code, encoded to JSON; optional.
+	Data any
+}
+
+func (e *Error) Error() string { return e.Message }
 
 // Options configure a Handler. Zero durations and sizes take the defaults.
 type Options struct {
-	// Server answers every method but tools/call. Required.
+	// Server answers every method but tools/call, and what Call leaves to it.
+	// Required.
 	Server *server.MCPServer
 	// Call runs the tools. Required.
 	Call CallFunc
@@ -88,7 +102,9 @@ type Handler struct {
 	sessions *sessions
 	calls    *calls
 	clients  *clients
-	posts    chan struct{} // one token for each POST in progress
+	// questions are ours to clients.
+	questions *questions
+	posts     chan struct{} // one token for each POST in progress
 }
 
 // New makes a Handler. It panics when a required option is missing, which is a
@@ -99,11 +115,12 @@ func New(o Options) *Handler {
 	}
 	o.setDefaults()
 	return &Handler{
-		o:        o,
-		sessions: newSessions(o.SessionKey),
-		calls:    newCalls(),
-		clients:  newClients(o.Now),
-		posts:    make(chan struct{}, o.MaxPosts),
+		o:         o,
+		sessions:  newSessions(o.SessionKey),
+		calls:     newCalls(),
+		questions: newQuestions(),
+		clients:   newClients(o.Now),
+		posts:     make(chan struct{}, o.MaxPosts),
 	}
 }
 
@@ -279,7 +296,7 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, msgs []message, 
 	if from.modern = !batch && isModern(r.Header, first); from.modern {
 		from.session = ""
 		if first.id != nil && !first.reply {
-			if err := checkModern(r.Header, first); err != nil {
+			if err := h.checkModern(r.Header, first); err != nil {
 				refuse(w, first.id, err)
 				return
 			}
@@ -297,7 +314,8 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, msgs []message, 
 	var requests []message
 	for _, msg := range msgs {
 		switch {
-		case msg.reply: // we never ask
+		case msg.reply:
+			h.questions.answer(from.session, msg)
 		case msg.id == nil:
 			h.notice(from, msg)
 		default:
@@ -348,7 +366,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, requests []messa
 		a, alive := h.run(r.Context(), requests[0], from, p.event)
 		if !alive {
 			p.abandon()
-			return
 		}
 		p.finish(a)
 		return
@@ -364,7 +381,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, requests []messa
 	wg.Wait()
 	if r.Context().Err() != nil {
 		p.abandon()
-		return
 	}
 	p.finish(answer{status: http.StatusOK, body: array(bodies)})
 }

@@ -40,7 +40,7 @@ type rig struct {
 	served  chan string          // X-Mark of requests whose response is finished
 }
 
-func newRig(t *testing.T, change func(*transport.Options)) *rig {
+func newRig(t testing.TB, change func(*transport.Options)) *rig {
 	t.Helper()
 	r := &rig{started: make(chan string, 1000), release: make(chan struct{}), causes: make(chan transport.Cause, 1000), served: make(chan string, 10)}
 	srv := server.NewMCPServer("test", "1", server.WithToolCapabilities(false), server.WithInstructions("Be kind."),
@@ -48,7 +48,7 @@ func newRig(t *testing.T, change func(*transport.Options)) *rig {
 	for _, name := range []string{"echo", "progress", "hold", "deaf", "panic"} {
 		srv.AddTool(mcp.NewToolWithRawSchema(name, "A test tool", json.RawMessage(`{"type":"object","properties":{}}`)),
 			func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return r.call(ctx, name, req.Params.RawArguments), nil
+				return r.call(ctx, name, req.Params.RawArguments)
 			})
 	}
 	o := transport.Options{Server: srv, Call: r.call, Info: mcp.Implementation{Name: "test", Version: "1"}, SessionKey: key}
@@ -82,7 +82,11 @@ func newRig(t *testing.T, change func(*transport.Options)) *rig {
 	return r
 }
 
-func (r *rig) call(ctx context.Context, tool string, args json.RawMessage) *mcp.CallToolResult {
+func (r *rig) call(ctx context.Context, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
+	return r.run(ctx, tool, args), nil
+}
+
+func (r *rig) run(ctx context.Context, tool string, args json.RawMessage) *mcp.CallToolResult {
 	var a struct {
 		Steps int    `json:"steps"`
 		Name  string `json:"name"`
@@ -127,7 +131,7 @@ type headers []string
 
 // do sends one request with the headers a plain client sends, changed by h; an
 // empty value takes a header away.
-func (r *rig) do(t *testing.T, method string, h headers, body string) *http.Response {
+func (r *rig) do(t testing.TB, method string, h headers, body string) *http.Response {
 	t.Helper()
 	resp, err := r.try(method, h, body)
 	if err != nil {
@@ -174,7 +178,7 @@ func (r reply) text(t *testing.T) string {
 }
 
 // post sends a body and expects one JSON answer.
-func (r *rig) post(t *testing.T, h headers, body string) (int, reply, http.Header) {
+func (r *rig) post(t testing.TB, h headers, body string) (int, reply, http.Header) {
 	t.Helper()
 	resp := r.do(t, http.MethodPost, h, body)
 	raw, err := io.ReadAll(resp.Body)

@@ -221,10 +221,10 @@ var stillRunning = regexp.MustCompile(`\n\n\[Still running: (pid \d+ \([^)]+\), 
 func TestE10DetachedChildrenAreNamed(t *testing.T) {
 	t.Parallel()
 	env := testEnv(t)
-	if err := os.WriteFile(filepath.Join(env.Cwd, "worker"), []byte("#!/bin/sh\nsleep 60\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(env.Cwd, "worker"), []byte("#!/bin/sh\necho here >> begun\nsleep 60\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := start(t, env, "nohup ./worker >log 2>&1 & nohup ./worker >log 2>&1 &", time.Minute)
+	cmd := start(t, env, "touch begun; nohup ./worker >log 2>&1 & nohup ./worker >log 2>&1 & until [ $(wc -l < begun) = 2 ]; do sleep 0.01; done", time.Minute)
 	<-cmd.Done()
 	o := cmd.Outcome()
 	wantExit(t, o, 0)
@@ -291,11 +291,17 @@ func TestF1TenLoops(t *testing.T) {
 
 func TestG1TheEndIsShown(t *testing.T) {
 	t.Parallel()
-	o := run(t, testEnv(t), "seq 1 20000; echo 'ERROR last'; exit 1", time.Minute)
+	env := testEnv(t)
+	cmd, err := bash.Start(env, bash.Args{ID: "call", Command: "seq 1 20000; echo 'ERROR last'; exit 1", Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-cmd.Done()
+	o := cmd.Outcome()
 	wantExit(t, o, 1)
 	want := regexp.MustCompile(`\n20000\nERROR last\n\n\[Showing lines 18002-20001 of 20001\. Full output: (/\S+)\]\n\nCommand exited with code 1$`)
 	m := want.FindStringSubmatch(o.Result.Text)
-	if m == nil || m[1] != o.FullOutputPath {
+	if m == nil || m[1] != o.FullOutputPath || m[1] != bash.FullOutputPath(env.OutputDir, "call") {
 		t.Fatalf("text ends with %q", o.Result.Text[max(0, len(o.Result.Text)-300):])
 	}
 	if !strings.HasPrefix(o.HeadText, "1\n2\n3\n") || len(o.HeadText) != bash.HeadBytes {

@@ -2,6 +2,7 @@ package bash
 
 import (
 	"cmp"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"math"
@@ -26,6 +27,9 @@ const argumentLimit = 128 << 10
 
 // Args are the arguments of one call.
 type Args struct {
+	// ID names the call to what outlives this process: descendants are marked with it (process.Marked) and the
+	// full output is in the file FullOutputPath(dir, ID). It is unique; empty takes a random one.
+	ID string
 	// Command is the text for the shell.
 	Command string
 	// Timeout is when the command is ended; 0 means never. See ParseTimeout.
@@ -93,8 +97,9 @@ func Start(env engine.Env, a Args) (*Command, error) {
 	if strings.IndexByte(a.Command, 0) >= 0 {
 		return nil, engine.Errorf(engine.SpawnFailed, "The command contains a NUL character. Remove it and try again.")
 	}
+	a.ID = cmp.Or(a.ID, rand.Text())
 	c := &Command{args: a, halted: make(chan struct{}), stopped: make(chan struct{}),
-		done: make(chan struct{}), output: &Output{full: fullOutput{dir: env.OutputDir, limit: FullOutputLimit}}}
+		done: make(chan struct{}), output: &Output{full: fullOutput{dir: env.OutputDir, id: a.ID, limit: FullOutputLimit}}}
 	if env.OutputDir == "" {
 		c.output.full.dir = os.TempDir()
 	}
@@ -125,7 +130,8 @@ func (c *Command) spawn(env engine.Env) error {
 		cmd.Args[2], cmd.ExtraFiles = longCommand, []*os.File{script}
 	}
 	c.begun = time.Now()
-	family, err := process.Start(cmd)
+	c.output.begun = c.begun
+	family, err := process.StartMarked(cmd, c.args.ID)
 	if err != nil {
 		reader.abandon()
 		return err

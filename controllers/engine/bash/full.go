@@ -2,7 +2,7 @@ package bash
 
 import (
 	"cmp"
-	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -23,6 +23,7 @@ const FullOutputLimit = 256 << 20
 // used under Output.ingest.
 type fullOutput struct {
 	dir     string
+	id      string // of the call
 	limit   int64
 	backlog []byte // what came before the limits were passed
 	file    *os.File
@@ -47,7 +48,7 @@ func (f *fullOutput) open() {
 	if f.file != nil || f.err != nil {
 		return
 	}
-	f.file, f.err = createFull(f.dir)
+	f.file, f.err = createFull(f.dir, f.id)
 	if f.err != nil {
 		f.backlog = nil
 		return
@@ -109,20 +110,19 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// createFull makes a new file pi-bash-<16 hex digits>.log that only the owner can read.
-func createFull(dir string) (*os.File, error) {
+// FullOutputPath is the file that holds the full output of a call, if that was long enough to be cut: in dir,
+// pi-bash-<16 hex digits>.log, the digits a hash of the call's ID.
+func FullOutputPath(dir, id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return filepath.Join(dir, "pi-bash-"+hex.EncodeToString(sum[:8])+".log")
+}
+
+// createFull makes the new file of a call, which only the owner can read.
+func createFull(dir, id string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	for {
-		var b [8]byte
-		rand.Read(b[:]) //nolint:errcheck // crypto/rand never fails
-		name := filepath.Join(dir, "pi-bash-"+hex.EncodeToString(b[:])+".log")
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
-		}
-	}
+	return os.OpenFile(FullOutputPath(dir, id), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
 var fullName = regexp.MustCompile(`^pi-bash-[0-9a-f]{16}\.log$`)

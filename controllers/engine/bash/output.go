@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rigbridge/rigbridge/controllers/engine"
@@ -23,6 +24,7 @@ type Output struct {
 	// ingest is held while a chunk is taken in; it keeps the full-output file in the order of the text.
 	ingest sync.Mutex
 	full   fullOutput
+	begun  time.Time // set once, before anybody else has the Output
 
 	mu           sync.Mutex
 	head         []byte // the first HeadBytes, whole characters
@@ -47,6 +49,9 @@ func (o *Output) Size() (size, lines int64) {
 	defer o.mu.Unlock()
 	return o.total, o.lines()
 }
+
+// Elapsed returns how long ago the command was started, by the monotonic clock.
+func (o *Output) Elapsed() time.Duration { return time.Since(o.begun) }
 
 // Discarded returns how many bytes background children wrote after the command had ended.
 func (o *Output) Discarded() int64 {

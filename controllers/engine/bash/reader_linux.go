@@ -61,7 +61,9 @@ func (r *reader) abandon() {
 
 func (r *reader) shut(stream int) {
 	if r.fd[stream] >= 0 {
-		unix.Close(r.fd[stream]) // this takes it out of the epoll instance
+		// Closing alone would leave it there while a child between fork and exec has it open, too (epoll(7)).
+		unix.EpollCtl(r.ep, unix.EPOLL_CTL_DEL, r.fd[stream], nil) //nolint:errcheck // of a reader whose making failed it is not there
+		unix.Close(r.fd[stream])
 		r.fd[stream] = -1
 	}
 }

@@ -70,11 +70,15 @@ func (r *families) sweep() {
 	}
 }
 
-// Start starts cmd as the leader of a session and process group of its own, with a marker in its environment.
-// Its output should go to files: otherwise Reap also waits for whoever holds the pipes. The caller must call
-// Await and then Reap.
-func Start(cmd *exec.Cmd) (*Family, error) {
-	f := &Family{cmd: cmd, ours: true, id: identity{boot: bootID(), marker: newMarker()}}
+// Start starts cmd as the leader of a session and process group of its own, with a random marker in its
+// environment. Its output should go to files: otherwise Reap also waits for whoever holds the pipes. The caller
+// must call Await and then Reap.
+func Start(cmd *exec.Cmd) (*Family, error) { return StartMarked(cmd, newMarker()) }
+
+// StartMarked is Start with a marker of the caller's, by which Marked finds the family: at most 36 bytes without
+// a colon, and nobody else's.
+func StartMarked(cmd *exec.Cmd, marker string) (*Family, error) {
+	f := &Family{cmd: cmd, ours: true, id: identity{boot: bootID(), marker: marker}}
 	if cmd.Env == nil {
 		cmd.Env = os.Environ()
 	}

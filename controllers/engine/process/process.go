@@ -101,6 +101,23 @@ func Descendants(marker string) []Info {
 	return f.Members()
 }
 
+// Marked finds a family whose group was not stored by the marker that its members carry. It returns what Group
+// and Stop need, and the members; none if nothing of it runs.
+func Marked(marker string) (pgid int, start string, list []Info) {
+	list = Descendants(marker)
+	if len(list) == 0 {
+		return 0, "", nil
+	}
+	oldest := list[0]
+	return oldest.SID, identity{boot: bootID(), began: oldest.began, marker: marker}.String(), list
+}
+
+// Exists says whether the process that had this number and this Info.StartTime still runs. It costs one look.
+func Exists(pid int, start string) bool {
+	p, ok := inspect(pid)
+	return ok && !p.zombie && p.StartTime == start
+}
+
 // find returns the family of a stored group, or nil if it cannot run any more.
 func find(pgid int, start string) *Family {
 	id, ok := parse(start)

@@ -117,6 +117,26 @@ func TestDescendants(t *testing.T) {
 	if list := Descendants(""); len(list) > 0 {
 		t.Errorf("no marker: %+v", list)
 	}
+	pgid, start, list := Marked(f.id.marker)
+	if pgid != f.PGID() || len(list) != 3 {
+		t.Errorf("by the marker alone: group %d of %+v", pgid, list)
+	}
+	forget(f) // as a later daemon, which has only that
+	if list, _ := Group(pgid, start); len(list) != 3 {
+		t.Errorf("the marked family: %+v", list)
+	}
+	if !Exists(list[0].PID, list[0].StartTime) || Exists(list[0].PID, "") || Exists(1<<30, list[0].StartTime) {
+		t.Errorf("which of them exist")
+	}
+	if err := Stop(t.Context(), pgid, start); err != nil {
+		t.Error(err)
+	}
+	if Exists(list[2].PID, list[2].StartTime) {
+		t.Errorf("%+v was stopped", list[2])
+	}
+	if pgid, _, list := Marked(f.id.marker); pgid != 0 || len(list) > 0 {
+		t.Errorf("after its end: group %d of %+v", pgid, list)
+	}
 	if list := Descendants(newMarker()); len(list) > 0 {
 		t.Errorf("nobody's marker: %+v", list)
 	}

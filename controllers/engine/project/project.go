@@ -141,12 +141,16 @@ func State(ctx context.Context, p Project) *Checkout {
 		return c
 	}
 	complete := c.read(out)
-	cancel() // the first change says all
+	changed := c.Dirty != nil && *c.Dirty
+	if changed {
+		cancel() // the first change says all
+	}
 	werr := cmd.Wait()
 	switch {
-	case complete && (werr == nil || c.Dirty != nil):
+	case complete && (werr == nil || changed): // git was ended after the first change
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		c.Note = "git did not answer within 2 seconds, so it is not known whether the checkout is dirty"
+		c.Dirty = nil
 	case werr != nil:
 		c.Note = "git could not tell the state of the checkout"
 		c.Dirty = nil

@@ -1,10 +1,14 @@
 package project
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -75,16 +79,128 @@ func TestState(t *testing.T) {
 	if c.Head == nil || len(*c.Head) != 40 || c.Branch != nil || *c.Dirty {
 		t.Errorf("detached: %+v", c)
 	}
-	for i := range 3000 {
-		if err := os.WriteFile(filepath.Join(repo, fmt.Sprintf("untracked-%d", i)), nil, 0o644); err != nil {
+	if c := State(t.Context(), Discover(tempDir(t))); c != nil {
+		t.Errorf("no repository: %+v", c)
+	}
+}
+
+// 100,000 untracked files, and a lock that somebody holds: the state is known, and nothing in .git is touched.
+func TestStateOfMuchThatIsUntracked(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	repo := tempDir(t)
+	git(t, repo, "init", "-q")
+	if err := os.WriteFile(filepath.Join(repo, "tracked"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	git(t, repo, "add", "tracked")
+	git(t, repo, "commit", "-q", "-m", "first")
+	for i := range 100_000 {
+		dir := repo
+		if i%2 == 0 { // half of them in one folder, half at the top
+			dir = filepath.Join(repo, "folder")
+		}
+		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("untracked-%d", i)), os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	lock := filepath.Join(repo, ".git", "index.lock")
+	if err := os.WriteFile(lock, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := contentOf(t, filepath.Join(repo, ".git"))
+	c := State(t.Context(), Discover(repo))
+	for range 4 { // on a machine that is busy with much else, git may need more than its time
+		if c.Dirty == nil {
+			c = State(t.Context(), Discover(repo))
+		}
+	}
+	if c.Dirty == nil || !*c.Dirty || c.Note != "" || c.Branch == nil || *c.Branch != "main" || c.Head == nil {
+		t.Errorf("many untracked files: %+v", c)
+	}
+	if after := contentOf(t, filepath.Join(repo, ".git")); !maps.Equal(before, after) {
+		t.Errorf("git's own files were changed: %v, then %v", before, after)
+	}
+}
+
+// contentOf tells the files below a directory by their sizes and times of change.
+func contentOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		st, err := d.Info()
+		if err == nil {
+			all[path] = fmt.Sprint(st.Size(), st.ModTime())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A git that does not answer in time: what it has not said is not known, and least of all that nothing has changed.
+func TestStateOfASlowGit(t *testing.T) {
+	repo := tempDir(t)
+	for _, d := range []string{"objects", "refs"} {
+		if err := os.MkdirAll(filepath.Join(repo, ".git", d), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c = State(t.Context(), Discover(repo))
-	if c.Dirty == nil || !*c.Dirty || c.Note != "" {
-		t.Errorf("many untracked files: %+v", c)
+	bin := tempDir(t)
+	for path, text := range map[string]string{
+		filepath.Join(repo, ".git", "HEAD"): "ref: refs/heads/main\n",
+		filepath.Join(bin, "git"):           "#!/bin/sh\nprintf '# branch.oid (initial)\\0# branch.head main\\0'\nexec sleep 60\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if c := State(t.Context(), Discover(tempDir(t))); c != nil {
-		t.Errorf("no repository: %+v", c)
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	c := State(t.Context(), Discover(repo))
+	if c.Dirty != nil || !strings.Contains(c.Note, "2 seconds") || c.Branch == nil || *c.Branch != "main" {
+		t.Errorf("a slow git: %+v", c)
+	}
+}
+
+// Submodules are projects of their own; a bare repository has no working tree and so no state.
+func TestSubmoduleAndBare(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	top := tempDir(t)
+	outer, inner, bare := filepath.Join(top, "outer"), filepath.Join(top, "inner"), filepath.Join(top, "bare.git")
+	git(t, top, "init", "-q", inner)
+	git(t, inner, "commit", "-q", "--allow-empty", "-m", "first")
+	git(t, top, "init", "-q", outer)
+	git(t, outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner, "sub")
+	git(t, top, "init", "-q", "--bare", bare)
+	sub := filepath.Join(outer, "sub")
+	if got := Discover(sub); got.Root != sub || got.Identity != "git:"+filepath.Join(outer, ".git", "modules", "sub") {
+		t.Errorf("submodule: %+v", got)
+	}
+	if c := State(t.Context(), Discover(sub)); c == nil || c.Root != sub || c.Head == nil || c.Dirty == nil || *c.Dirty {
+		t.Errorf("submodule: %+v", c)
+	}
+	if c := State(t.Context(), Discover(outer)); c == nil || c.Dirty == nil || !*c.Dirty || c.Head != nil {
+		t.Errorf("a new submodule on an unborn branch: %+v", c)
+	}
+	for _, dir := range []string{bare, filepath.Join(bare, "refs")} {
+		if got := Discover(dir); got.Root != bare || got.Identity != "git:"+bare || State(t.Context(), got) != nil {
+			t.Errorf("bare, in %s: %+v", dir, got)
+		}
 	}
 }

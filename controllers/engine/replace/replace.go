@@ -46,6 +46,9 @@ func New(t Target, content []byte, result *engine.Result) *Plan {
 	return &Plan{Path: t.Path, Before: t.Revision, After: after, Result: result, content: content}
 }
 
+// Content is what the target will hold. It must not be changed.
+func (p *Plan) Content() []byte { return p.content }
+
 // Note adds a sentence to the text of a result, on a line of its own.
 func Note(result *engine.Result, sentence string) { result.Text += "\n" + sentence }
 

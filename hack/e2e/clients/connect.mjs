@@ -1,5 +1,5 @@
 // connect opens one of the public TypeScript clients: "v1" and "v2" speak the protocol versions with a
-// handshake, "v2-modern" the one without; "v1-stdio" starts the server itself.
+// handshake, "v2-modern" the one without; those that end in "-stdio" start the server themselves.
 
 const clientInfo = { name: 'rig-bridge-story', version: '1.0.0' };
 
@@ -11,10 +11,11 @@ export async function connect(kind) {
     return client;
   }
   const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
-  const options = kind === 'v2-modern' ? { versionNegotiation: { mode: 'auto' } } : {};
-  const client = new Client(clientInfo, options);
-  await client.connect(new StreamableHTTPClientTransport(endpoint(), { requestInit: authorized() }));
-  if (kind === 'v2-modern' && client.getNegotiatedProtocolVersion() !== '2026-07-28') {
+  const modern = kind.startsWith('v2-modern');
+  const client = new Client(clientInfo, modern ? { versionNegotiation: { mode: 'auto' } } : {});
+  const http = () => new StreamableHTTPClientTransport(endpoint(), { requestInit: authorized() });
+  await client.connect(kind.endsWith('-stdio') ? stdio(await import('@modelcontextprotocol/client/stdio')) : http());
+  if (modern && client.getNegotiatedProtocolVersion() !== '2026-07-28') {
     throw new Error(`negotiated ${client.getNegotiatedProtocolVersion()}`);
   }
   return client;
@@ -28,8 +29,9 @@ async function httpV1() {
   return new StreamableHTTPClientTransport(endpoint(), { requestInit: authorized() });
 }
 
-async function stdioV1() {
-  const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
+const stdioV1 = async () => stdio(await import('@modelcontextprotocol/sdk/client/stdio.js'));
+
+function stdio({ StdioClientTransport }) {
   const [command, ...args] = JSON.parse(process.env.MCP_COMMAND);
   return new StdioClientTransport({ command, args, env: process.env });
 }

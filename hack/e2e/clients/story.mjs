@@ -1,6 +1,7 @@
 // One assistant's whole visit, told through a public MCP client: open a project, look around, change it,
-// run a command, hand over, leave. The caller says which client by the first argument; what happened on
-// disk is compared with what the answers claim. Any difference ends the process with code 1.
+// run commands and follow, stop and cancel them, come back over a new connection, hand over, leave. The
+// caller says which client by the first argument; what happened on disk is compared with what the answers
+// claim. Any difference ends the process with code 1.
 //
 // Environment: MCP_URL (endpoint), MCP_AUTHORIZATION (header value), MCP_DIR (a git project, made by the
 // caller), or MCP_COMMAND (JSON list) for a server on standard input and output.
@@ -18,18 +19,20 @@ const hints = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHi
 const allTools = ['bash', 'edit', 'find', 'grep', 'ls', 'operation_cancel', 'operation_wait', 'read', 'run_start',
   'skill_info', 'work_handoff', 'workspace_close', 'workspace_list', 'workspace_open', 'write'];
 
-const client = await connect(process.argv[2]);
+const kind = process.argv[2];
+let client = await connect(kind);
 
-async function call(name, args) {
-  const result = await client.callTool({ name, arguments: args });
+async function call(name, args, options) {
+  const params = { name, arguments: args };
+  const result = await (kind.startsWith('v1') ? client.callTool(params, undefined, options) : client.callTool(params, options));
   const texts = result.content.filter((b) => b.type === 'text').map((b) => b.text);
   assert.equal(result.structuredContent.output, texts.join('\n'), `${name}: output repeats the text`);
   console.log(`${name}: ${result.isError ? result.structuredContent.code : 'ok'}`);
   return { failed: result.isError === true, text: texts.join('\n'), ...result.structuredContent };
 }
 
-async function ok(name, args) {
-  const result = await call(name, args);
+async function ok(name, args, options) {
+  const result = await call(name, args, options);
   assert.equal(result.failed, false, `${name}: ${result.text}`);
   return result;
 }
@@ -111,6 +114,33 @@ assert.equal(onDisk('done.txt'), 'second\n');
 const endless = await ok('bash', keyed({ command: 'sleep 300; touch never.txt', wait_seconds: 1 }));
 await call('operation_cancel', { ...W, operation_id: endless.operation_id });
 assert.equal(existsSync(join(dir, 'never.txt')), false);
+
+const told = [];
+let answered = false;
+const noisy = await ok('bash', keyed({ command: 'for i in 1 2 3 4; do echo $i; sleep 0.5; done' }), {
+  onprogress: (p) => { assert.equal(answered, false, 'progress after the result'); told.push(p.progress); },
+});
+answered = true;
+assert.equal(noisy.text, '1\n2\n3\n4\n');
+assert.ok(told.length > 0, 'progress is told');
+assert.ok(told.every((p, i) => i === 0 || p > told[i - 1]), `progress grows: ${told}`);
+
+// The client gives up: by a notification, or by closing the stream where the version says so.
+const dropped = keyed({ command: 'touch begun.txt; sleep 300; touch never.txt' });
+const giveUp = new AbortController();
+const gaveUp = assert.rejects(call('bash', dropped, { signal: giveUp.signal }));
+while (!existsSync(join(dir, 'begun.txt'))) await new Promise((r) => setTimeout(r, 20));
+giveUp.abort('enough');
+await gaveUp;
+await fails('COMMAND_CANCELLED', 'bash', dropped);
+assert.equal(existsSync(join(dir, 'never.txt')), false);
+
+// Over a new connection the workspace is there, and a repeated call is answered from its receipt.
+await client.close();
+client = await connect(kind);
+assert.equal((await ok('read', { ...W, path: 'done.txt' })).text, 'second\n');
+assert.equal((await ok('edit', change)).replayed, true);
+assert.equal((await fails('COMMAND_CANCELLED', 'bash', dropped)).replayed, true);
 
 const handoff = keyed({ reason: 'completed', summary: 'Said goodbye.' });
 const handed = await ok('work_handoff', handoff);

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,6 +98,17 @@ func TestLifeOfAProcess(t *testing.T) {
 				t.Errorf("stop: code %d, %v", code, err)
 			}
 		})
+	}
+}
+
+// Start fails a test whose daemon has logged such a line.
+func TestDeparturesAreFound(t *testing.T) {
+	log := "{\"msg\":\"Stopping\"}\n{\"msg\":\"Result departs from its definition\",\"tool\":\"read\"}\n"
+	if got := departures(log); len(got) != 1 || !strings.Contains(got[0], `"tool":"read"`) {
+		t.Errorf("%q", got)
+	}
+	if !slices.Contains(environment(Options{}), "RIG_BRIDGE_CHECK_OUTPUTS=1") {
+		t.Error("the daemon is not told to check its answers")
 	}
 }
 

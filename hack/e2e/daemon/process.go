@@ -130,6 +130,7 @@ func environment(opts Options) []string {
 		}
 	}
 	set["HOME"] = opts.Home
+	set["RIG_BRIDGE_CHECK_OUTPUTS"] = "1" // see departures
 	for _, kv := range opts.Env {
 		name, value, given := strings.Cut(kv, "=")
 		if given {

@@ -19,11 +19,24 @@ func Start(t testing.TB, opts Options) *Daemon {
 		if t.Failed() {
 			t.Logf("the daemon's log:\n%s", lastLines(d.Log(), 200))
 		}
+		for _, line := range departures(d.Log()) {
+			t.Errorf("an answer departs from its tool's definition: %s", line)
+		}
 		if err := d.Close(); err != nil {
 			t.Errorf("stop the daemon: %v", err)
 		}
 	})
 	return d
+}
+
+// departures are the lines in which a daemon says that a result did not conform to its tool's definition.
+func departures(log string) (lines []string) {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "Result departs from its definition") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
 }
 
 // Revive restarts a daemon that was killed or stopped and fails the test if it does not come back.
