@@ -198,8 +198,8 @@ func genericServer(scheme *runtime.Scheme, codecs serializer.CodecFactory, own s
 func handlerChain(h http.Handler, c *genericapiserver.Config) http.Handler {
 	h = asOwner(h)
 	h = apifilters.WithWarningRecorder(h)
-	h = genericfilters.WithTimeoutForNonLongRunningRequests(h, c.LongRunningFunc)
 	h = apifilters.WithRequestDeadline(h, c.AuditBackend, c.AuditPolicyRuleEvaluator, c.LongRunningFunc, c.Serializer, c.RequestTimeout)
+	h = letLeave(h, c.LongRunningFunc)
 	h = apifilters.WithCacheControl(h)
 	h = apifilters.WithLatencyTrackers(h)
 	h = apifilters.WithRequestInfo(h, c.RequestInfoResolver)
