@@ -15,7 +15,7 @@ type ClientInfo struct {
 	// Name and Version are the client's own (clientInfo); Name is empty until
 	// it has said one.
 	Name, Version string
-	// UserAgent is the HTTP header, or "stdio".
+	// UserAgent is the HTTP header of the last request, or "stdio".
 	UserAgent string
 	// LastTime is when the last request arrived.
 	LastTime time.Time
@@ -42,6 +42,8 @@ type clients struct {
 	levels *latest[string, mcp.LoggingLevel]
 }
 
+// clientID is the name and version of a client that has said them, the user
+// agent of another.
 type clientID struct{ name, version, agent string }
 
 func newClients(now func() time.Time) *clients {
@@ -63,19 +65,51 @@ func (c *clients) saw(agent, session string, info *mcp.Implementation, msg messa
 			info = &mcp.Implementation{}
 		}
 	}
-	id := clientID{clip(info.Name), clip(info.Version), clip(agent)}
-	one := c.byID[id]
-	if one == nil {
-		c.makeRoom()
-		one = &ClientInfo{Name: id.name, Version: id.version, UserAgent: id.agent}
-		c.byID[id] = one
-	}
+	one := c.of(clip(info.Name), clip(info.Version), clip(agent))
 	one.LastTime, one.LastMethod, one.LastTool = c.now(), clip(msg.method), ""
 	if msg.call.Name != nil {
 		one.LastTool = clip(*msg.call.Name)
 	}
 	one.Requests++
-	return cmp.Or(id.name, id.agent)
+	return cmp.Or(clip(info.Name), clip(agent))
+}
+
+// of returns the client that made a request. A client is known by its name and
+// version, whatever library it sends with. A request without a name is that of
+// the only named client with the same user agent, or else of a nameless one,
+// who may say a name later.
+func (c *clients) of(name, version, agent string) *ClientInfo {
+	nameless := clientID{agent: agent}
+	id := clientID{name: name, version: version}
+	same := c.named(agent)
+	if name == "" {
+		if len(same) == 1 {
+			return same[0]
+		}
+		id = nameless
+	}
+	one := c.byID[id]
+	if one == nil {
+		one = &ClientInfo{}
+		if before := c.byID[nameless]; before != nil && len(same) == 0 {
+			*one = *before
+			delete(c.byID, nameless)
+		}
+		c.makeRoom()
+		c.byID[id] = one
+	}
+	one.Name, one.Version, one.UserAgent = name, id.version, agent
+	return one
+}
+
+// named are the clients with a name whose latest request came from agent.
+func (c *clients) named(agent string) (all []*ClientInfo) {
+	for id, one := range c.byID {
+		if id.name != "" && one.UserAgent == agent {
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // name remembers who opened a session.

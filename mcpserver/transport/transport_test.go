@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -643,6 +644,38 @@ func TestTooManyRequests(t *testing.T) {
 	}
 }
 
+// A client is one line, whichever of its requests say its name and however its HTTP libraries call themselves.
+func TestAClientIsListedOnce(t *testing.T) {
+	r := newRig(t, nil)
+	lines := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, c := range r.Clients() {
+			got = append(got, fmt.Sprintf("%s %s %s %d", c.Name, c.Version, c.UserAgent, c.Requests))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("clients %q, want %q", got, want)
+		}
+	}
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	name := func(name, version, agent string) {
+		t.Helper()
+		r.post(t, headers{"User-Agent", agent}, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":%q,"version":%q}}}`, name, version))
+	}
+	r.post(t, headers{"User-Agent", "node"}, ping) // from before a restart of the daemon
+	lines("  node 1")
+	name("one", "1", "node")
+	r.post(t, headers{"User-Agent", "node"}, ping) // its session id is not sent, or the name is forgotten
+	lines("one 1 node 3")
+	name("one", "1", "undici") // another library of the same client
+	lines("one 1 undici 4")
+	name("two", "1", "undici")
+	r.post(t, headers{"User-Agent", "undici"}, ping) // one of the two, nobody knows which
+	name("one", "2", "curl")
+	lines("  undici 1", "one 1 undici 4", "one 2 curl 1", "two 1 undici 1")
+}
+
 func TestClientsAreRemembered(t *testing.T) {
 	r := newRig(t, nil)
 	session := headers{"Mcp-Session-Id", r.open(t), "User-Agent", "raw-http/1"}
@@ -654,7 +687,7 @@ func TestClientsAreRemembered(t *testing.T) {
 	for _, c := range r.Clients() {
 		got[c.Name+"|"+c.UserAgent] = c
 	}
-	if c := got["raw|raw-http/1"]; c.LastTool != "echo" || c.LastMethod != "tools/call" || c.Version != "9" || c.Requests != 1 || c.LastTime.IsZero() {
+	if c := got["raw|raw-http/1"]; c.LastTool != "echo" || c.LastMethod != "tools/call" || c.Version != "9" || c.Requests != 2 || c.LastTime.IsZero() {
 		t.Errorf("session's client: %+v in %+v", c, got)
 	}
 	if c := got["new|agent/2"]; c.LastTool != "echo" {
