@@ -26,14 +26,19 @@ const (
 
 // release does for a deleted owner what its deletion asked for, and lets it go. It says whether it has to wait.
 // Finalizers tell what was asked for; an owner without them is gone already.
-func (r *Reconciler) release(ctx context.Context, owner client.Object, dependents []client.Object) (waiting bool, err error) {
-	if owner.GetDeletionTimestamp().IsZero() {
+func (r *Reconciler) release(ctx context.Context, owner client.Object) (waiting bool, err error) {
+	orphan := controllerutil.ContainsFinalizer(owner, metav1.FinalizerOrphanDependents)
+	if owner.GetDeletionTimestamp().IsZero() || !orphan && !controllerutil.ContainsFinalizer(owner, metav1.FinalizerDeleteDependents) {
 		return false, nil
 	}
 	thread, _ := owner.(*v1alpha1.Thread)
 	uid := owner.GetUID()
+	dependents, err := r.dependents(ctx, owner)
+	if err != nil {
+		return false, err
+	}
 	switch {
-	case controllerutil.ContainsFinalizer(owner, metav1.FinalizerOrphanDependents):
+	case orphan:
 		for _, o := range dependents {
 			if err := r.disown(ctx, o, uid); err != nil {
 				return false, err
@@ -46,7 +51,7 @@ func (r *Reconciler) release(ctx context.Context, owner client.Object, dependent
 			return false, err
 		}
 		return false, r.letGo(ctx, owner, metav1.FinalizerOrphanDependents)
-	case controllerutil.ContainsFinalizer(owner, metav1.FinalizerDeleteDependents):
+	default:
 		for _, o := range dependents {
 			if err := r.remove(ctx, o); err != nil {
 				return false, err
@@ -63,7 +68,34 @@ func (r *Reconciler) release(ctx context.Context, owner client.Object, dependent
 		}
 		return false, r.letGo(ctx, owner, metav1.FinalizerDeleteDependents)
 	}
-	return false, nil
+}
+
+// dependents returns the threads of a project and the workspaces of a thread, by the API: one that the cache does not
+// show yet would dangle once its owner is let go, and be removed though it was to stay.
+func (r *Reconciler) dependents(ctx context.Context, owner client.Object) (all []client.Object, err error) {
+	note := func(o client.Object) {
+		if slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.GetUID() }) {
+			all = append(all, o)
+		}
+	}
+	if _, ok := owner.(*v1alpha1.Project); ok {
+		threads := &v1alpha1.ThreadList{}
+		err := r.pages(ctx, threads, client.MatchingFields{"spec.projectRef.name": owner.GetName()}, func() error {
+			for i := range threads.Items {
+				note(&threads.Items[i])
+			}
+			return nil
+		})
+		return all, err
+	}
+	workspaces := &v1alpha1.WorkspaceList{}
+	err = r.pages(ctx, workspaces, client.MatchingFields{"spec.threadRef.name": owner.GetName()}, func() error {
+		for i := range workspaces.Items {
+			note(&workspaces.Items[i])
+		}
+		return nil
+	})
+	return all, err
 }
 
 // letGo removes a finalizer.

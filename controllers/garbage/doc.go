@@ -9,7 +9,11 @@
 //   - a workspace's own finalizer still stops its operations and interrupts its run first;
 //   - a run's handoff goes with its run;
 //   - operations have no owner. They are receipts: a retry of a request key is recognised whatever was deleted, and
-//     only rigctl prune removes them.
+//     only rigctl prune removes them;
+//   - what has no owner reference belongs to nobody and stays, as in Kubernetes: what was orphaned, and what was made
+//     by somebody who gave none, like Rig Bridge itself before it had them. It is not adopted, because nothing tells
+//     the two apart and a collector must not guess; whoever wants it gone deletes it by name or by a field selector
+//     (spec.threadRef.name=NAME).
 //
 // Invariants:
 //   - an object is deleted only if each of its owners is gone: not there under that name with that UID, by the API

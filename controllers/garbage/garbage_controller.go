@@ -169,8 +169,8 @@ func (r *Reconciler) collect(ctx context.Context, deleted []*v1alpha1.Thread, ha
 			return false, err
 		}
 	}
-	for uid, o := range owners {
-		w, err := r.release(ctx, o, owned[uid])
+	for _, o := range owners {
+		w, err := r.release(ctx, o)
 		if err != nil {
 			return false, err
 		}

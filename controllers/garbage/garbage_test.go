@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -263,4 +265,35 @@ func TestCacheIsBehind(t *testing.T) {
 	w.must(err)
 	w.becomes("a", counts{0, 1, 0, 0, 1})
 	w.becomes("b", counts{0, 0, 0, 0, 1})
+}
+
+// A cache that is behind does not show yet what a deleted owner has: with orphan it stays all the same.
+func TestOrphanOfACacheThatIsBehind(t *testing.T) {
+	w := newWorld(t)
+	w.family("a", 1)
+	w.family("b", 1)
+	w.delete(&v1alpha1.Project{}, "p-a", client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	w.delete(&v1alpha1.Thread{}, "t-b", client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	behind := interceptor.NewClient(w.api.Client, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			err := c.List(ctx, list, options...)
+			switch list := list.(type) {
+			case *v1alpha1.WorkspaceList:
+				list.Items = nil
+			case *v1alpha1.ThreadList:
+				list.Items = slices.DeleteFunc(list.Items, func(t v1alpha1.Thread) bool { return t.Name == "t-a" })
+			}
+			return err
+		},
+	})
+	r := &garbage.Reconciler{Client: behind, Live: w.api.Client}
+	_, err := r.Reconcile(t.Context(), ctrl.Request{})
+	w.must(err)
+	_, err = (&garbage.Reconciler{Client: w.api.Client, Live: w.api.Client}).Reconcile(t.Context(), ctrl.Request{})
+	w.must(err)
+	if err := w.api.Client.Get(t.Context(), server.Key("p-a"), &v1alpha1.Project{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the project is not gone: %v", err)
+	}
+	w.becomes("a", counts{1, 1, 1, 1, 1})
+	w.becomes("b", counts{0, 1, 1, 1, 1})
 }
