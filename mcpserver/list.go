@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/rigbridge/rigbridge/api/status"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
@@ -129,8 +130,9 @@ func (l *listing) page(ctx context.Context) (projects []*projectView, next strin
 	l.projects = len(known.Items)
 	byName := make(map[string]*projectView, len(known.Items))
 	for i := range known.Items {
-		v, u := projectFields(&known.Items[i]), l.calls.order.of(known.Items[i].Name)
-		v.LastUsed, v.used = max(v.LastUsed, u.last/1000), u.threads > 0
+		u := l.calls.order.of(known.Items[i].Name)
+		v := &projectView{Project: status.OfProject(&known.Items[i]), Threads: []json.RawMessage{}, used: u.threads > 0}
+		v.LastUsed = max(v.LastUsed, u.last/1000)
 		byName[known.Items[i].Name] = v
 	}
 	moved := l.moved()
@@ -177,42 +179,19 @@ func lastUsed(t *v1alpha1.Thread) time.Time {
 	return t.CreationTimestamp.Time
 }
 
-// projectView is a project as the contract shows it.
+// projectView is a project with those of its threads that a page shows.
 type projectView struct {
-	ID       string            `json:"id"`
-	Identity string            `json:"identity"`
-	Name     string            `json:"name"`
-	Root     string            `json:"root"`
-	Created  int64             `json:"createdAt"`
-	LastUsed int64             `json:"lastUsed"`
-	Desktop  bool              `json:"desktopNotifications"`
-	Threads  []json.RawMessage `json:"threads"`
+	status.Project
+	Threads []json.RawMessage `json:"threads"` // instead of the project's own
 
 	used bool // it has threads
 }
 
-func projectFields(p *v1alpha1.Project) *projectView {
-	created := p.CreationTimestamp.UnixMilli()
-	return &projectView{ID: p.Name, Identity: p.Spec.Identity, Name: p.Spec.DisplayName, Root: p.Spec.Root,
-		Created: created, LastUsed: created, Desktop: p.Spec.Notifications.Desktop, Threads: []json.RawMessage{}}
-}
-
-// threadView is a thread as the contract shows it, with its latest run and the last runs, the latest first.
-type threadView struct {
-	ID       string    `json:"id"`
-	Project  string    `json:"projectId"`
-	Title    string    `json:"title"`
-	Cwd      string    `json:"cwd"`
-	Created  int64     `json:"createdAt"`
-	LastUsed int64     `json:"lastUsed"`
-	Run      *runView  `json:"run"`
-	Runs     []runView `json:"runs"`
-}
-
+// thread shows a thread with its latest run and the last runs, the latest first.
 func (l *listing) thread(ctx context.Context, c candidate) (json.RawMessage, error) {
 	t := c.thread
-	v := threadView{ID: t.Name, Project: t.Spec.ProjectRef.Name, Title: t.Spec.Title, Cwd: t.Spec.Cwd,
-		Created: t.CreationTimestamp.UnixMilli(), LastUsed: c.used / 1000, Runs: []runView{}}
+	v := status.OfThread(t)
+	v.LastUsed = c.used / 1000
 	now := &v1alpha1.Thread{} // the cache may not show a run that a caller was just told of
 	if err := l.calls.Client.Get(ctx, key(t.Name), now); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -255,34 +234,13 @@ func (l *listing) handoff(ctx context.Context, r *v1alpha1.Run) (*v1alpha1.Hando
 	return h, err
 }
 
-// handleView is an open workspace as the contract shows it.
-type handleView struct {
-	ID       string       `json:"id"`
-	Project  string       `json:"projectId"`
-	Thread   string       `json:"threadId"`
-	Cwd      string       `json:"cwd"`
-	Created  int64        `json:"createdAt"`
-	LastUsed int64        `json:"lastUsed"`
-	Active   []activeCall `json:"activeCommands"`
-	Last     *recentCall  `json:"lastCommand,omitempty"`
-	Recent   []recentCall `json:"recentCommands"`
-}
-
-type activeCall struct {
-	ID          string `json:"id"`
-	Tool        string `json:"tool"`
-	Description string `json:"description"`
-	StartedAt   int64  `json:"startedAt"`
-	ElapsedMS   int64  `json:"elapsedMs"`
-}
-
 // readHandles shows the open workspaces: busy ones first, then those used last.
 func (l *listing) readHandles(ctx context.Context) error {
 	open := &v1alpha1.WorkspaceList{}
 	if err := l.calls.Cache.List(ctx, open, client.InNamespace(v1alpha1.Namespace)); err != nil {
 		return fmt.Errorf("list workspaces: %w", err)
 	}
-	var views []*handleView
+	var views []*status.Workspace
 	l.opened = map[string]time.Time{}
 	for i := range open.Items {
 		ws := &open.Items[i]
@@ -295,8 +253,8 @@ func (l *listing) readHandles(ctx context.Context) error {
 		}
 		views = append(views, v)
 	}
-	slices.SortFunc(views, func(a, b *handleView) int {
-		return cmp.Or(cmp.Compare(min(1, len(b.Active)), min(1, len(a.Active))), cmp.Compare(b.LastUsed, a.LastUsed), strings.Compare(a.ID, b.ID))
+	slices.SortFunc(views, func(a, b *status.Workspace) int {
+		return cmp.Or(cmp.Compare(min(1, len(b.ActiveCommands)), min(1, len(a.ActiveCommands))), cmp.Compare(b.LastUsed, a.LastUsed), strings.Compare(a.ID, b.ID))
 	})
 	l.handles = make([]json.RawMessage, 0, len(views))
 	room := maxRecentBytes
@@ -311,40 +269,37 @@ func (l *listing) readHandles(ctx context.Context) error {
 }
 
 // encodeHandle leaves out the older of the finished calls when there is no room for all.
-func encodeHandle(v *handleView, room *int) (json.RawMessage, error) {
-	for i := range v.Recent {
-		b, err := json.Marshal(v.Recent[i])
+func encodeHandle(v *status.Workspace, room *int) (json.RawMessage, error) {
+	for i := range v.RecentCommands {
+		b, err := json.Marshal(v.RecentCommands[i])
 		if err != nil {
 			return nil, fmt.Errorf("encode a finished call: %w", err)
 		}
 		if *room -= len(b); *room < 0 {
-			v.Recent = v.Recent[:i]
+			v.RecentCommands = v.RecentCommands[:i]
 			break
 		}
 	}
 	return json.Marshal(v)
 }
 
-func (l *listing) handle(ctx context.Context, ws *v1alpha1.Workspace) (*handleView, error) {
-	v := &handleView{ID: ws.Name, Thread: ws.Spec.ThreadRef.Name, Cwd: ws.Spec.Cwd, Created: ws.CreationTimestamp.UnixMilli(),
-		Active: []activeCall{}, Recent: []recentCall{}}
-	used := ws.CreationTimestamp.Time
-	if at := ws.Status.LastUsedTime; at != nil {
-		used = at.Time
+func (l *listing) handle(ctx context.Context, ws *v1alpha1.Workspace) (*status.Workspace, error) {
+	project, name := "", ws.Spec.ThreadRef.Name
+	thread := &v1alpha1.Thread{}
+	if found, err := l.calls.get(ctx, name, thread); err != nil {
+		return nil, fmt.Errorf("read thread %s: %w", name, err)
+	} else if found {
+		project = thread.Spec.ProjectRef.Name
 	}
+	v := status.OfWorkspace(ws, project)
+	used := time.UnixMilli(v.LastUsed)
 	recents, at := l.calls.recent.finished(ws.Name)
 	if at.After(used) {
 		used = at
 	}
-	thread := &v1alpha1.Thread{}
-	if found, err := l.calls.get(ctx, v.Thread, thread); err != nil {
-		return nil, fmt.Errorf("read thread %s: %w", v.Thread, err)
-	} else if found {
-		v.Project = thread.Spec.ProjectRef.Name
-	}
-	v.LastUsed, l.opened[v.Thread] = used.UnixMilli(), used
+	v.LastUsed, l.opened[name] = used.UnixMilli(), used
 	if len(recents) > 0 {
-		v.Recent, v.Last = recents, &recents[0]
+		v.RecentCommands, v.LastCommand = recents, &recents[0]
 	}
 	ops := &v1alpha1.OperationList{}
 	if err := l.calls.Cache.List(ctx, ops, client.InNamespace(v1alpha1.Namespace), client.MatchingFields{indexWorkspace: ws.Name}); err != nil {
@@ -352,20 +307,19 @@ func (l *listing) handle(ctx context.Context, ws *v1alpha1.Workspace) (*handleVi
 	}
 	for i := range ops.Items {
 		if op := &ops.Items[i]; !op.Over() && !op.Spec.Tool.ManagesWork() {
-			v.Active = append(v.Active, l.active(op))
+			v.ActiveCommands = append(v.ActiveCommands, l.active(op))
 		}
 	}
-	slices.SortFunc(v.Active, func(a, b activeCall) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
-	return v, nil
+	slices.SortFunc(v.ActiveCommands, func(a, b status.Command) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
+	return &v, nil
 }
 
 // active shows a call under way. After a restart nobody knows any more what it is about.
-func (l *listing) active(op *v1alpha1.Operation) activeCall {
-	a := activeCall{ID: op.Name, Tool: string(op.Spec.Tool), Description: string(op.Spec.Tool)}
-	begun := l.now.Add(-age(op))
+func (l *listing) active(op *v1alpha1.Operation) status.Command {
+	description, begun := string(op.Spec.Tool), l.now.Add(-age(op))
 	if call, ok := l.calls.recent.about(op.Name); ok {
-		a.Description, begun = call.description, call.at
+		description, begun = call.description, call.at
 	}
-	a.StartedAt, a.ElapsedMS = begun.UnixMilli(), max(0, l.now.Sub(begun).Milliseconds())
-	return a
+	elapsed := max(0, l.now.Sub(begun).Milliseconds())
+	return status.Command{ID: op.Name, Tool: string(op.Spec.Tool), Description: description, StartedAt: begun.UnixMilli(), ElapsedMs: &elapsed}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rigbridge/rigbridge/api/status"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
@@ -36,19 +37,7 @@ type begunCall struct {
 
 type recentCalls struct {
 	used  time.Time
-	calls []recentCall // the latest first
-}
-
-// recentCall is a finished call as the contract shows it; times are milliseconds since 1970.
-type recentCall struct {
-	ID          string `json:"id"`
-	Tool        string `json:"tool"`
-	Description string `json:"description"`
-	StartedAt   int64  `json:"startedAt"`
-	CompletedAt int64  `json:"completedAt"`
-	DurationMS  int64  `json:"durationMs"`
-	Success     bool   `json:"success"`
-	Error       string `json:"error,omitempty"`
+	calls []status.Command // the latest first
 }
 
 // begin notes a call whose operation is about to be made; undo takes that back if it was not. A call that
@@ -112,9 +101,10 @@ func (r *recent) end(op *v1alpha1.Operation, now time.Time) {
 		return
 	}
 	delete(r.begun, op.Name)
-	done := recentCall{ID: op.Name, Tool: call.tool, Description: call.description, StartedAt: call.at.UnixMilli(),
-		CompletedAt: now.UnixMilli(), DurationMS: now.Sub(call.at).Milliseconds(), Success: op.Status.Code == ""}
-	if !done.Success {
+	completed, ran, success := now.UnixMilli(), now.Sub(call.at).Milliseconds(), op.Status.Code == ""
+	done := status.Command{ID: op.Name, Tool: call.tool, Description: call.description, StartedAt: call.at.UnixMilli(),
+		CompletedAt: &completed, DurationMs: &ran, Success: &success}
+	if !success {
 		done.Error = clip(op.Succeeded().Message, maxError)
 	}
 	c := r.of(op.Spec.WorkspaceRef.Name)
@@ -149,7 +139,7 @@ func (r *recent) description(op *v1alpha1.Operation) (string, bool) {
 }
 
 // finished returns a workspace's finished calls, the latest first, and when it was last used.
-func (r *recent) finished(workspace string) ([]recentCall, time.Time) {
+func (r *recent) finished(workspace string) ([]status.Command, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.workspaces[workspace]

@@ -36,13 +36,13 @@ func TestRecentCalls(t *testing.T) {
 	if len(calls) != maxRecent || calls[0].Description != fmt.Sprintf("echo %d", maxRecent+4) || !used.Equal(at.Add(1500*time.Millisecond)) {
 		t.Errorf("%d calls, the latest %+v, used %v", len(calls), calls[0], used)
 	}
-	if c := calls[0]; c.DurationMS != 1500 || c.StartedAt != at.UnixMilli() || !c.Success || c.Error != "" {
+	if c := calls[0]; *c.DurationMs != 1500 || c.StartedAt != at.UnixMilli() || !*c.Success || c.Error != "" {
 		t.Errorf("the latest call is %+v", c)
 	}
 	failing := call("w", "failing", v1alpha1.ToolRead, "EXECUTION_FAILED")
 	r.begin(failing, json.RawMessage(`{"path":"a.txt"}`), at)
 	r.end(failing, at)
-	if calls, _ = r.finished("w"); calls[0].Success || calls[0].Error != "Because." || calls[0].Description != "read a.txt" {
+	if calls, _ = r.finished("w"); *calls[0].Success || calls[0].Error != "Because." || calls[0].Description != "read a.txt" {
 		t.Errorf("a failure is %+v", calls[0])
 	}
 	undo := r.begin(call("w", "refused", v1alpha1.ToolLs, ""), nil, at)
@@ -113,16 +113,16 @@ func TestCursors(t *testing.T) {
 func TestHandlesFit(t *testing.T) {
 	room, total := maxRecentBytes, 0
 	for range 64 {
-		v := &handleView{ID: "w"}
+		v := &status.Workspace{ID: "w"}
 		for range maxRecent {
-			v.Recent = append(v.Recent, recentCall{Description: strings.Repeat("x", maxDescription)})
+			v.RecentCommands = append(v.RecentCommands, status.Command{Description: strings.Repeat("x", maxDescription)})
 		}
-		v.Last = &v.Recent[0]
+		v.LastCommand = &v.RecentCommands[0]
 		b, err := encodeHandle(v, &room)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v.Last == nil || !strings.Contains(string(b), "lastCommand") {
+		if v.LastCommand == nil || !strings.Contains(string(b), "lastCommand") {
 			t.Error("the last call is left out")
 		}
 		total += len(b)

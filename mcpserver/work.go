@@ -110,47 +110,26 @@ func (c *Calls) existing(ctx context.Context, name string, obj client.Object) er
 	return err
 }
 
-// runView is a run as the contract shows it; times are milliseconds since 1970.
-type runView struct {
-	ID          string  `json:"id"`
-	Thread      string  `json:"threadId"`
-	Title       string  `json:"title"`
-	Status      string  `json:"status"`
-	StartedAt   int64   `json:"startedAt"`
-	CompletedAt *int64  `json:"completedAt"`
-	Summary     *string `json:"summary"`
-}
-
 // runFields shows a run. h is its handoff if that may be ahead of the run's own status.
-func runFields(r *v1alpha1.Run, h *v1alpha1.Handoff) runView {
-	v := runView{ID: r.Name, Thread: r.Spec.ThreadRef.Name, Title: r.Spec.Title, Status: "working", StartedAt: r.Began().UnixMilli()}
-	switch {
-	case r.HandedOff():
-		v.Status, v.Summary = status.Snake(string(r.Status.Phase)), &r.Status.Summary
-		v.CompletedAt = status.Milliseconds(r.Status.CompletionTime)
-	case h != nil:
+func runFields(r *v1alpha1.Run, h *v1alpha1.Handoff) status.Run {
+	v := status.OfRun(r)
+	if h != nil && !r.HandedOff() {
 		at := h.CreationTimestamp.UnixMilli()
 		v.Status, v.Summary, v.CompletedAt = status.Snake(string(h.Spec.Reason)), &h.Spec.Summary, &at
-	case !r.Working():
-		v.Status = "interrupted"
 	}
 	return v
 }
 
 // handoffFields shows a handoff as it was made. The run knows the time more exactly than the handoff's own
 // metadata, which counts in seconds.
-func handoffFields(h *v1alpha1.Handoff, run *v1alpha1.Run, project *v1alpha1.Project) map[string]any {
-	created := h.CreationTimestamp.UnixMilli()
+func handoffFields(h *v1alpha1.Handoff, run *v1alpha1.Run, project *v1alpha1.Project) status.Handoff {
+	v := status.OfHandoff(h, project.Name)
 	if at := status.Milliseconds(run.Status.CompletionTime); at != nil {
-		created = *at
+		v.CreatedAt = *at
 	}
-	delivery := "pending"
+	v.ReadAt, v.DesktopDelivery, v.DeliveryError = nil, "pending", nil
 	if phase := h.Status.Delivery.Phase; phase == v1alpha1.DeliveryDisabled || phase == "" && !project.Spec.Notifications.Desktop {
-		delivery = "disabled"
+		v.DesktopDelivery = "disabled"
 	}
-	return map[string]any{
-		"id": h.Name, "projectId": project.Name, "threadId": h.Spec.ThreadRef.Name, "runId": h.Spec.RunRef.Name,
-		"reason": status.Snake(string(h.Spec.Reason)), "summary": h.Spec.Summary, "createdAt": created, "readAt": nil,
-		"desktopDelivery": delivery, "deliveryError": nil,
-	}
+	return v
 }

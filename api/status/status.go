@@ -194,11 +194,12 @@ func Began(o *v1alpha1.Operation) time.Time {
 	return o.CreationTimestamp.Time
 }
 
-func lastUsed(t *metav1.MicroTime, created metav1.Time) time.Time {
+// lastUsed is a time of last use in milliseconds since 1970, or when the object was made.
+func lastUsed(t *metav1.MicroTime, created metav1.Time) int64 {
 	if t != nil {
-		return t.Time
+		return t.UnixMilli()
 	}
-	return created.Time
+	return created.UnixMilli()
 }
 
 func newestFirst[T any](items []T, used func(T) int64) {
@@ -229,7 +230,7 @@ func (w *World) View(now time.Time) *Status {
 	slices.SortFunc(s.Tunnels, func(a, b Tunnel) int { return cmp.Compare(a.ID, b.ID) })
 	read := 0
 	for _, o := range w.Handoffs {
-		v := w.handoff(o)
+		v := OfHandoff(o, w.projectOf[o.Spec.ThreadRef.Name])
 		if v.ReadAt == nil {
 			s.UnreadCount++
 		} else if read++; read > ReadHandoffs {
@@ -241,12 +242,17 @@ func (w *World) View(now time.Time) *Status {
 	return s
 }
 
-func (w *World) workspace(o *v1alpha1.Workspace, now time.Time) Workspace {
-	v := Workspace{
-		ID: o.Name, ThreadID: o.Spec.ThreadRef.Name, ProjectID: w.projectOf[o.Spec.ThreadRef.Name], Cwd: o.Spec.Cwd,
-		CreatedAt: o.CreationTimestamp.UnixMilli(), LastUsed: lastUsed(o.Status.LastUsedTime, o.CreationTimestamp).UnixMilli(),
+// OfWorkspace shapes a workspace without its commands.
+func OfWorkspace(o *v1alpha1.Workspace, project string) Workspace {
+	return Workspace{
+		ID: o.Name, ThreadID: o.Spec.ThreadRef.Name, ProjectID: project, Cwd: o.Spec.Cwd,
+		CreatedAt: o.CreationTimestamp.UnixMilli(), LastUsed: lastUsed(o.Status.LastUsedTime, o.CreationTimestamp),
 		ActiveCommands: []Command{}, RecentCommands: []Command{},
 	}
+}
+
+func (w *World) workspace(o *v1alpha1.Workspace, now time.Time) Workspace {
+	v := OfWorkspace(o, w.projectOf[o.Spec.ThreadRef.Name])
 	for _, op := range w.operations[o.Name] {
 		if !op.Over() {
 			v.ActiveCommands = append(v.ActiveCommands, w.command(op, now))
@@ -296,11 +302,16 @@ func (w *World) command(o *v1alpha1.Operation, now time.Time) Command {
 	return v
 }
 
-func (w *World) project(o *v1alpha1.Project) Project {
-	v := Project{
+// OfProject shapes a project without its threads.
+func OfProject(o *v1alpha1.Project) Project {
+	return Project{
 		ID: o.Name, Identity: o.Spec.Identity, Name: o.Spec.DisplayName, Root: o.Spec.Root, DesktopNotifications: o.Spec.Notifications.Desktop,
-		CreatedAt: o.CreationTimestamp.UnixMilli(), LastUsed: lastUsed(o.Status.LastUsedTime, o.CreationTimestamp).UnixMilli(), Threads: []Thread{},
+		CreatedAt: o.CreationTimestamp.UnixMilli(), LastUsed: lastUsed(o.Status.LastUsedTime, o.CreationTimestamp), Threads: []Thread{},
 	}
+}
+
+func (w *World) project(o *v1alpha1.Project) Project {
+	v := OfProject(o)
 	for _, t := range w.threads[o.Name] {
 		v.Threads = append(v.Threads, w.thread(t))
 	}
@@ -308,16 +319,21 @@ func (w *World) project(o *v1alpha1.Project) Project {
 	return v
 }
 
-func (w *World) thread(o *v1alpha1.Thread) Thread {
-	v := Thread{
+// OfThread shapes a thread without its runs.
+func OfThread(o *v1alpha1.Thread) Thread {
+	return Thread{
 		ID: o.Name, ProjectID: o.Spec.ProjectRef.Name, Title: o.Spec.Title, Cwd: o.Spec.Cwd, Runs: []Run{},
-		CreatedAt: o.CreationTimestamp.UnixMilli(), LastUsed: lastUsed(o.Status.LastUsedTime, o.CreationTimestamp).UnixMilli(),
+		CreatedAt: o.CreationTimestamp.UnixMilli(), LastUsed: lastUsed(o.Status.LastUsedTime, o.CreationTimestamp),
 	}
+}
+
+func (w *World) thread(o *v1alpha1.Thread) Thread {
+	v := OfThread(o)
 	for i, r := range w.runs[o.Name] {
 		if i == RecentRuns {
 			break
 		}
-		v.Runs = append(v.Runs, run(r))
+		v.Runs = append(v.Runs, OfRun(r))
 	}
 	if len(v.Runs) > 0 {
 		v.Run = &v.Runs[0]
@@ -325,7 +341,8 @@ func (w *World) thread(o *v1alpha1.Thread) Thread {
 	return v
 }
 
-func run(o *v1alpha1.Run) Run {
+// OfRun shapes a run.
+func OfRun(o *v1alpha1.Run) Run {
 	phase := o.Status.Phase
 	if phase == "" {
 		phase = v1alpha1.RunWorking
@@ -357,9 +374,10 @@ func tunnel(o *v1alpha1.Tunnel) Tunnel {
 	return v
 }
 
-func (w *World) handoff(o *v1alpha1.Handoff) Handoff {
+// OfHandoff shapes a handoff.
+func OfHandoff(o *v1alpha1.Handoff, project string) Handoff {
 	v := Handoff{
-		ID: o.Name, ThreadID: o.Spec.ThreadRef.Name, ProjectID: w.projectOf[o.Spec.ThreadRef.Name], RunID: o.Spec.RunRef.Name,
+		ID: o.Name, ThreadID: o.Spec.ThreadRef.Name, ProjectID: project, RunID: o.Spec.RunRef.Name,
 		Reason: Snake(string(o.Spec.Reason)), Summary: o.Spec.Summary, CreatedAt: o.CreationTimestamp.UnixMilli(),
 		ReadAt: Milliseconds(o.Status.ReadTime), DesktopDelivery: Snake(string(o.Status.Delivery.Phase)),
 	}
