@@ -45,6 +45,7 @@ var rules = []rule{
 	{packages: "api/storage", forbidden: "api/v1alpha1", why: "the store knows no kind by name"},
 	{packages: "api/storage", forbidden: "api/registry", why: "the store knows no kind by name"},
 	{packages: "api/registry", forbidden: "api/storage", why: "a strategy does not care where objects are kept"},
+	{packages: "api/atomicfile", forbidden: "api", why: "it lies below both sides and knows files only"},
 	{packages: "api", forbidden: "controllers", why: "the API does not know who drives the objects"},
 	{packages: "api", forbidden: "mcpserver", why: "the API does not know who asks"},
 	{packages: "api", forbidden: "github.com/mark3labs/mcp-go", why: "the API does not know who asks"},

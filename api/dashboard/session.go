@@ -12,11 +12,12 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rigbridge/rigbridge/api/atomicfile"
 )
 
 const (
@@ -62,21 +63,12 @@ func readKey(path string) ([]byte, error) {
 	return newKey(path) // a damaged one opens nothing: logging in again is all it costs
 }
 
-// newKey replaces the key durably.
+// newKey replaces the key.
 func newKey(path string) ([]byte, error) {
 	key := make([]byte, keySize)
 	rand.Read(key)
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
-	if err != nil {
-		return nil, fmt.Errorf("write the key of the dashboard's logins: %w", err)
-	}
-	_, err = f.Write(key)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("write the key of the dashboard's logins: %w", err), os.Remove(f.Name()))
+	if err := atomicfile.Write(path, key, 0o600); err != nil {
+		return nil, fmt.Errorf("make the key of the dashboard's logins: %w", err)
 	}
 	return key, nil
 }

@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/rigbridge/rigbridge/api/atomicfile"
 )
 
 // certificateAge is how long a certificate is valid; it is made anew at a start in its last tenth.
@@ -42,10 +44,21 @@ func Certificate(dir string, now time.Time) (tls.Certificate, error) {
 	if err != nil {
 		return pair, fmt.Errorf("make a certificate: %w", err)
 	}
-	if err := errors.Join(os.WriteFile(keyFile, key, 0o600), os.WriteFile(certFile, cert, 0o600)); err != nil {
+	if err := writePair(certFile, keyFile, cert, key); err != nil {
 		return pair, fmt.Errorf("write the certificate: %w", err)
 	}
 	return tls.X509KeyPair(cert, key)
+}
+
+// writePair replaces both files. Wherever it is cut off, there is no certificate that does not fit the key.
+func writePair(certFile, keyFile string, cert, key []byte) error {
+	if err := os.Remove(certFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := atomicfile.Write(keyFile, key, 0o600); err != nil {
+		return err
+	}
+	return atomicfile.Write(certFile, cert, 0o600)
 }
 
 func selfSigned(now time.Time) (cert, key []byte, err error) {

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -40,15 +41,42 @@ func TestCertificate(t *testing.T) {
 	if serial(now.Add(certificateAge/20*19)) == first {
 		t.Error("a certificate in its last tenth is kept")
 	}
-	if err := os.Remove(filepath.Join(dir, "tls.key")); err != nil { // a crash between the two files
-		t.Fatal(err)
+	for _, name := range []string{"tls.key", CertificateFile} { // a crash between the two files
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		serial(now)
 	}
-	serial(now)
 	if err := os.WriteFile(filepath.Join(dir, "tls.key"), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Certificate(dir, now); err == nil || !strings.Contains(err.Error(), "remove") {
 		t.Errorf("a damaged key gives %v", err)
+	}
+}
+
+// A pair that cannot be written whole leaves no certificate beside another key: the next start makes both.
+func TestCertificateCutOff(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	if _, err := Certificate(dir, now.Add(-certificateAge)); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(dir, "tls.key")
+	if err := errors.Join(os.Remove(key), os.MkdirAll(filepath.Join(key, "full"), 0o700)); err != nil { // it cannot be replaced
+		t.Fatal(err)
+	}
+	cert, private, err := selfSigned(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writePair(filepath.Join(dir, CertificateFile), key, cert, private); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if err := os.RemoveAll(key); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Certificate(dir, now); err != nil || c.Leaf.NotAfter.Before(now) {
+		t.Errorf("the next start: %v", err)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/rigbridge/rigbridge/api/atomicfile"
 	"github.com/rigbridge/rigbridge/api/dashboard"
 	"github.com/rigbridge/rigbridge/api/exchange"
 	"github.com/rigbridge/rigbridge/api/server"
@@ -334,24 +335,7 @@ func readKeys(path string) (k keys, err error) {
 	if b, err = json.Marshal(k); err != nil {
 		return k, err
 	}
-	return k, writeOwnerOnly(path, b)
-}
-
-// writeOwnerOnly replaces a small file of the state directory, durably.
-func writeOwnerOnly(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(f.Name()))
-	}
-	return nil
+	return k, atomicfile.Write(path, b, 0o600)
 }
 
 // serve begins to answer and tells others where.
@@ -382,7 +366,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeOwnerOnly(endpointFile(d.settings), where)
+	return atomicfile.Write(endpointFile(d.settings), where, 0o600)
 }
 
 func endpointFile(s *settings) string { return filepath.Join(s.StateDir, "endpoint.json") }

@@ -19,6 +19,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"github.com/rigbridge/rigbridge/api/atomicfile"
 	"github.com/rigbridge/rigbridge/api/socket"
 	"github.com/rigbridge/rigbridge/config/service"
 )
@@ -253,7 +254,7 @@ func install(c *cobra.Command, svc service.Service, start bool) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("write the unit: %w", err)
 	}
-	if err := writeOwnerOnly(file, text); err != nil {
+	if err := atomicfile.Write(file, text, 0o600); err != nil {
 		return err
 	}
 	for _, args := range [][]string{{"daemon-reload"}, {"--quiet", "enable", service.Unit}} {

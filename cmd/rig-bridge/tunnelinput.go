@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rigbridge/rigbridge/api/atomicfile"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 	"github.com/rigbridge/rigbridge/controllers/tunnel"
 )
@@ -145,7 +146,7 @@ func keepKey(file, key string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("make the folder of the key: %w", err)
 	}
-	return writeOwnerOnly(file, []byte(key+"\n"))
+	return atomicfile.Write(file, []byte(key+"\n"), 0o600)
 }
 
 // envOfFiles reads the files with variables.

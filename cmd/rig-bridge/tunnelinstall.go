@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rigbridge/rigbridge/api/atomicfile"
 	"github.com/rigbridge/rigbridge/controllers/tunnel"
 )
 
@@ -82,7 +83,7 @@ func installClient(file, sum, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return fmt.Errorf("make the folder of programs: %w", err)
 	}
-	return writeProgram(to, program)
+	return atomicfile.Write(to, program, 0o755) // one that runs goes on with what it was
 }
 
 func readBounded(file string) ([]byte, error) {
@@ -172,21 +173,4 @@ func fromTar(content []byte) ([]byte, error) {
 			return readUpTo(t, h.Name)
 		}
 	}
-}
-
-// writeProgram replaces a program. One that runs goes on with what it was.
-func writeProgram(to string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(to), "."+tunnel.Program+"-*")
-	if err != nil {
-		return fmt.Errorf("install %s: %w", to, err)
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(0o755), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), to)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("install %s: %w", to, err), os.Remove(f.Name()))
-	}
-	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/rigbridge/rigbridge/api/atomicfile"
 )
 
 // CodeInvalidConfig is the contract's code of a ConfigError.
@@ -111,28 +113,18 @@ func readToken(path string) (string, error) {
 	return value, nil
 }
 
-// createToken writes a new token in one step: nobody sees half of it, and of
-// two daemons that start at once one wins.
+// createToken makes a new token. Of two daemons that start at once one wins.
 func createToken(path string) error {
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, ".token-*") // mode 0600
-	if err != nil {
-		return err
+	err := atomicfile.Create(path, []byte("Bearer "+base64.RawURLEncoding.EncodeToString(secret)), 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
 	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.WriteString("Bearer " + base64.RawURLEncoding.EncodeToString(secret))
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // cause says a system's error without the path that the message has already.
