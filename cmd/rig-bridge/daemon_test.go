@@ -63,7 +63,7 @@ func TestWaitsForTheDisk(t *testing.T) {
 	var syncs atomic.Int64
 	_, c := running(t, &settings{syncStore: func(f *os.File) error {
 		syncs.Add(1)
-		return unix.Fdatasync(int(f.Fd()))
+		return f.Sync()
 	}})
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("alpha\n"), 0o644); err != nil {
@@ -109,7 +109,7 @@ func TestFailedStore(t *testing.T) {
 		if broken.Load() {
 			return unix.EIO
 		}
-		return unix.Fdatasync(int(f.Fd()))
+		return f.Sync()
 	}})
 	dir := t.TempDir()
 	w := open(t, c, dir)

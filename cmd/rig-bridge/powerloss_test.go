@@ -14,12 +14,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sys/unix"
 
 	e2e "github.com/rigbridge/rigbridge/hack/e2e/daemon"
 )
 
-// disk remembers what each log of the store held at its last fdatasync; nothing that came later survives. Which
+// disk remembers what each log of the store held at its last sync; nothing that came later survives. Which
 // later pages may survive is tested where the store is (api/storage).
 type disk struct {
 	mu     sync.Mutex
@@ -35,7 +34,7 @@ func (d *disk) sync(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Fdatasync(int(f.Fd())); err != nil {
+	if err := f.Sync(); err != nil {
 		return err
 	}
 	d.mu.Lock()

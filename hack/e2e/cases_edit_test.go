@@ -156,7 +156,7 @@ func modeOfNewFiles(k *room) {
 		if err := syscall.Stat(k.path(name), &st); err != nil {
 			k.Fatal(err)
 		}
-		if st.Mode&0o7777 != want || int(st.Gid) != gid {
+		if uint32(st.Mode)&0o7777 != want || int(st.Gid) != gid {
 			k.Errorf("%s has mode %o and group %d, want %o and %d", name, st.Mode&0o7777, st.Gid, want, gid)
 		}
 	}

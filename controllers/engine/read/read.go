@@ -140,8 +140,10 @@ const tick = 50 * time.Millisecond
 // stateAfter compares what the file's inode said before and after a pass.
 func stateAfter(before, after fs.FileInfo) state {
 	x, y := before.Sys().(*syscall.Stat_t), after.Sys().(*syscall.Stat_t)
+	xContent, xInode := engine.Times(x)
+	yContent, yInode := engine.Times(y)
 	switch {
-	case x.Size != y.Size || x.Mtim != y.Mtim || x.Ctim != y.Ctim:
+	case x.Size != y.Size || xContent != yContent || xInode != yInode:
 		return changing
 	case time.Since(after.ModTime()) < tick:
 		return fresh

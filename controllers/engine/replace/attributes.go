@@ -34,7 +34,7 @@ func keepAttributes(path string, f *os.File) error {
 		mode &^= unix.S_ISGID
 	}
 	copyAttributes(path, fd)
-	if err := unix.Fchmod(fd, mode); err != nil { // last: a change of owner or ACL alters the mode
+	if err := unix.Fchmod(fd, uint32(mode)); err != nil { // last: a change of owner or ACL alters the mode
 		return fmt.Errorf("chmod: %w", err)
 	}
 	return nil

@@ -154,7 +154,7 @@ func (p *Plan) recheck(ctx context.Context) error {
 // rename puts the temporary file in place. A new file never replaces one that has come up meanwhile.
 func (p *Plan) rename(temp string) error {
 	if p.Before == Missing {
-		err := unix.Renameat2(unix.AT_FDCWD, temp, unix.AT_FDCWD, p.Path, unix.RENAME_NOREPLACE)
+		err := renameToNew(temp, p.Path)
 		if errors.Is(err, unix.EEXIST) {
 			now, rerr := Revision(p.Path)
 			if rerr != nil {
@@ -162,7 +162,7 @@ func (p *Plan) rename(temp string) error {
 			}
 			return conflict(p.Path, p.Before, now)
 		}
-		if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) { // some file systems lack the flag
+		if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) { // some file systems lack it
 			return err
 		}
 	}

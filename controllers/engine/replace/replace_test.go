@@ -77,7 +77,7 @@ func TestCommitReplacesAndKeepsTheMode(t *testing.T) {
 			holds(t, path, "new")
 			var st syscall.Stat_t
 			check(t, syscall.Stat(path, &st))
-			if st.Mode&0o7777 != mode {
+			if uint32(st.Mode)&0o7777 != mode {
 				t.Errorf("mode %o, want %o", st.Mode&0o7777, mode)
 			}
 			if r.Path != path || r.Revision != p.After || len(r.ChangedPaths) != 1 || r.ChangedPaths[0] != path || r.Text != "done" {

@@ -76,7 +76,8 @@ func newCache(settle time.Duration) *cache {
 func stampOf(info fs.FileInfo) stamp {
 	s := stamp{size: info.Size()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.id, s.mtime, s.ctime = fileID{uint64(st.Dev), st.Ino}, st.Mtim, st.Ctim
+		s.id = fileID{uint64(st.Dev), st.Ino}
+		s.mtime, s.ctime = engine.Times(st)
 	}
 	return s
 }

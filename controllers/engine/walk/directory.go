@@ -51,10 +51,11 @@ func (d *Dir) admit(fd int) bool {
 	if unix.Fstat(fd, &st) != nil {
 		return false
 	}
-	if d.known && st.Dev != d.device && isPseudo(fd) {
+	device := uint64(st.Dev)
+	if d.known && device != d.device && isPseudo(fd) {
 		return false
 	}
-	d.device, d.known = st.Dev, true
+	d.device, d.known = device, true
 	return true
 }
 

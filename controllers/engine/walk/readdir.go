@@ -19,12 +19,8 @@ const (
 	Link
 )
 
-// Offsets in the records of getdents64: inode 8 bytes, offset 8, record length 2, type 1, name.
-const (
-	direntLength = 16
-	direntType   = 18
-	direntName   = 19
-)
+// direntLength is where a record of a directory has its length, two bytes of it, on every system.
+const direntLength = 16
 
 // listing is the raw content of one directory. It is reused.
 type listing struct {
@@ -53,7 +49,7 @@ func (l *listing) read(fd int, stop func() bool) error {
 			l.raw = append(l.raw, make([]byte, len(l.raw))...)
 			l.raw = l.raw[:cap(l.raw)]
 		}
-		n, err := unix.Getdents(fd, l.raw[l.n:])
+		n, err := unix.ReadDirent(fd, l.raw[l.n:])
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue

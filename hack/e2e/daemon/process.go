@@ -116,7 +116,8 @@ func (d *Daemon) command() *exec.Cmd {
 	cmd.Dir = d.opts.Dir
 	cmd.Env = environment(d.opts)
 	cmd.Stdin = d.opts.Stdin
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithThread(cmd.SysProcAttr)
 	return cmd
 }
 
