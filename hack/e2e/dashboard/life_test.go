@@ -187,6 +187,32 @@ func TestLongOutput(t *testing.T) {
 	tab.Shows(t, "No command runs")
 }
 
+// A few outputs are followed at a time, and when one of them ends the next is followed by itself.
+func TestOutputsTakeTurns(t *testing.T) {
+	e, tab := opened(t, "")
+	w := e.begin(t, "Many")
+	ids := map[string]string{}
+	for _, name := range []string{"first", "second", "third", "fourth", "fifth"} {
+		e.pipe(t, name)
+		ids[name] = e.command(t, w, "echo '<'"+name+"'>'; cat "+name)
+		tab.Shows(t, "cat "+name)
+	}
+	tab.Await(t, `[...document.querySelectorAll(".output")].filter((o) => o.textContent.includes("<")).length === 3`)
+	tab.Await(t, `[...document.querySelectorAll("button")].filter((b) => b.textContent === "Follow this output").length === 2`)
+	tab.Look(t, 1280, 1400, "light")
+	tab.Screenshot(t, "many")
+	e.tell(t, "second", "done\n")
+	tab.Shows(t, "<fourth>")
+	tab.Hides(t, "<second>")
+	tab.Click(t, "button", "Follow this output")
+	tab.Shows(t, "<fifth>")
+	tab.Await(t, `[...document.querySelectorAll("button")].filter((b) => b.textContent === "Follow this output").length === 1`)
+	for _, name := range []string{"first", "third", "fourth", "fifth"} {
+		e.tell(t, name, "done\n")
+	}
+	tab.Shows(t, "No command runs")
+}
+
 // What the stream leaves out is read when somebody asks for it.
 func TestEarlierActivity(t *testing.T) {
 	e, tab := opened(t, "")

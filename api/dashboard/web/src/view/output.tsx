@@ -5,14 +5,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { VNode } from "preact";
 import * as api from "../api.ts";
 import { classes, Reader, type Line } from "../model/ansi.ts";
+import * as followed from "../model/followed.ts";
 
-const followed = 3; // outputs at a time: a browser has six connections to a host
 const maxLine = 4000; // characters
 const frame = 100; // ms
 const retry = 1000; // ms
 const perFrame = 64 << 10; // characters read in a frame; the daemon leaves out what the reader is too slow for
 
-const following = signal<string[]>([]); // operations, the latest last
+const following = signal(followed.none);
 
 /** Output shows an operation's output: while it runs as it comes, afterwards what the daemon still has in memory. */
 export function Output({ id, running, lines, label }: { id: string; running: boolean; lines: number; label: string }): VNode {
@@ -26,10 +26,10 @@ export function Output({ id, running, lines, label }: { id: string; running: boo
   }, []);
   useEffect(() => {
     if (!running) return;
-    if (following.value.length < followed) take(id);
-    return () => release(id);
+    following.value = followed.come(following.value, id);
+    return () => void (following.value = followed.leave(following.value, id));
   }, [id, running]);
-  const mine = following.value.includes(id);
+  const mine = following.value.followed.includes(id);
   const wanted = !running || (mine && visible);
   const runs = useRef(running);
   runs.current = running;
@@ -45,18 +45,10 @@ export function Output({ id, running, lines, label }: { id: string; running: boo
   return (
     <div class="output-frame">
       <div ref={box} class="output" tabIndex={0} role="region" aria-label={label} dir="ltr" />
-      {running && !mine && <button type="button" class="quiet" onClick={() => take(id)}>Follow this output</button>}
+      {running && !mine && <button type="button" class="quiet" onClick={() => (following.value = followed.choose(following.value, id))}>Follow this output</button>}
       {note && <p class="hint">{note}</p>}
     </div>
   );
-}
-
-function take(id: string): void {
-  following.value = [...following.value.filter((other) => other !== id), id].slice(-followed);
-}
-
-function release(id: string): void {
-  following.value = following.value.filter((other) => other !== id);
 }
 
 /** read shows an output to its end and returns what there is to say about it. What breaks off while the command runs is read again. */
