@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -58,8 +57,8 @@ func doctorCommand(conn *connection) *cobra.Command {
 			for _, look := range []func(context.Context) finding{
 				conn.lookAtState, conn.lookAtSpace, conn.lookAtSocket, conn.lookAtDaemon, conn.lookAtPort, conn.lookAtToken, conn.lookAtCertificate,
 				conn.lookAtClock, conn.lookAtTunnels, conn.lookAtPath,
-				lookFor("bash", "commands run in sh, which does not understand all that assistants write"),
-				lookFor("git", "assistants are not told the branch of a checkout and whether it is clean"), lookAtBus,
+				conn.lookFor("bash", "commands run in sh, which does not understand all that assistants write"),
+				conn.lookFor("git", "assistants are not told the branch of a checkout and whether it is clean"), lookAtBus,
 			} {
 				f := look(c.Context())
 				if f.err != nil {
@@ -210,15 +209,4 @@ func (c *connection) lookAtCertificate(context.Context) finding {
 		return finding{err: fmt.Errorf("the certificate for kubectl ends on %s: restart rig-bridge", cert.NotAfter.Format(time.DateOnly))}
 	}
 	return finding{good: "the certificate for kubectl is valid until " + cert.NotAfter.Format(time.DateOnly)}
-}
-
-// lookFor checks that a program that the tools use is installed.
-func lookFor(program, without string) func(context.Context) finding {
-	return func(context.Context) finding {
-		path, err := exec.LookPath(program)
-		if err != nil {
-			return finding{lack: fmt.Sprintf("%s is not in PATH, so %s: install it", program, without)}
-		}
-		return finding{good: fmt.Sprintf("%s is %s", program, path)}
-	}
 }

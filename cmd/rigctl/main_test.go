@@ -52,17 +52,17 @@ func running(ts *testscript.TestScript) *daemon.Daemon {
 	return d.(*daemon.Daemon)
 }
 
-// daemonCommand starts a daemon on $STATE, ends it by SIGTERM (stop) or SIGKILL (kill), or starts it again
+// daemonCommand starts a daemon on $STATE, with variables of its own, ends it by SIGTERM (stop) or SIGKILL (kill), or starts it again
 // (restart). It sets $RIG_BRIDGE_STATE_DIR.
 func daemonCommand(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: daemon start|stop|kill|restart")
+	if neg || len(args) == 0 || len(args) > 1 && args[0] != "start" {
+		ts.Fatalf("usage: daemon start [NAME=VALUE...]|stop|kill|restart")
 	}
 	var err error
 	switch args[0] {
 	case "start":
 		var d *daemon.Daemon
-		if d, err = daemon.Launch(daemon.Options{StateDir: ts.Getenv("STATE")}); err == nil {
+		if d, err = daemon.Launch(daemon.Options{StateDir: ts.Getenv("STATE"), Env: args[1:]}); err == nil {
 			daemons.Store(ts.Getenv("STATE"), d)
 			ts.Defer(func() { ts.Check(d.Close()) })
 			ts.Setenv("RIG_BRIDGE_STATE_DIR", ts.Getenv("STATE"))
