@@ -133,7 +133,8 @@ func insideSystemd(t *testing.T) *systemd {
 	if err := os.MkdirAll("/run/systemd/system", 0o755); err != nil { // a user manager wants to be below a system one
 		t.Fatal(err)
 	}
-	leave := ownCgroups(t)
+	groups := newCgroups(t)
+	groups.enter(t)
 	awkward := filepath.Join(realDir(t), `we ird $HOME %h ü`)
 	s := &systemd{dir: awkward, home: filepath.Join(awkward, "home"), bin: filepath.Join(awkward, "bin"),
 		state: filepath.Join(awkward, `st"a'te\$x %i`), token: filepath.Join(awkward, `to"ken % $$`)}
@@ -174,7 +175,7 @@ func insideSystemd(t *testing.T) *systemd {
 			_ = manager.Process.Kill()
 			<-ended
 		}
-		leave()
+		groups.leave()
 		if t.Failed() {
 			t.Logf("systemd said:\n%s", log)
 		}
@@ -200,14 +201,17 @@ func insideSystemd(t *testing.T) *systemd {
 	return s
 }
 
-// ownCgroups moves this process into control groups of its own and returns how to get out of them.
-func ownCgroups(t *testing.T) (leave func()) {
+// cgroups are control groups for a systemd of a test, one in each hierarchy that it uses, so that it never takes
+// itself for the manager of this machine's.
+type cgroups struct{ own, above []string }
+
+func newCgroups(t *testing.T) *cgroups {
 	t.Helper()
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		t.Skipf("needs control groups: %v", err)
 	}
-	var made, old []string
+	c := &cgroups{}
 	for line := range strings.Lines(string(groups)) {
 		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		var roots []string
@@ -224,28 +228,50 @@ func ownCgroups(t *testing.T) (leave func()) {
 			}
 			own := filepath.Join(here, fmt.Sprintf("rig-bridge-test-%d", time.Now().UnixNano()))
 			if err := os.Mkdir(own, 0o755); err != nil {
+				c.remove()
 				t.Skipf("needs control groups of its own: %v", err)
 			}
-			if err := os.WriteFile(filepath.Join(own, "cgroup.procs"), []byte("0"), 0o644); err != nil {
-				t.Skipf("needs control groups of its own: %v", err)
-			}
-			made, old = append(made, own), append(old, here)
+			c.own, c.above = append(c.own, own), append(c.above, here)
 			break
 		}
 	}
-	return func() {
-		for i, own := range made {
-			_ = os.WriteFile(filepath.Join(old[i], "cgroup.procs"), []byte("0"), 0o644)
-			var below []string
-			_ = filepath.WalkDir(own, func(path string, e fs.DirEntry, err error) error {
-				if err == nil && e.IsDir() {
-					below = append(below, path)
-				}
-				return nil
-			})
-			for j := len(below) - 1; j >= 0; j-- {
-				_ = os.Remove(below[j]) // what is still in use is left
+	if len(c.own) == 0 {
+		t.Skip("needs control groups: systemd's are not mounted")
+	}
+	return c
+}
+
+// enter moves this process into them.
+func (c *cgroups) enter(t *testing.T) {
+	t.Helper()
+	for _, own := range c.own {
+		if err := os.WriteFile(filepath.Join(own, "cgroup.procs"), []byte("0"), 0o644); err != nil {
+			c.leave()
+			t.Skipf("needs control groups of its own: %v", err)
+		}
+	}
+}
+
+// leave moves this process out of them and removes them.
+func (c *cgroups) leave() {
+	for _, above := range c.above {
+		_ = os.WriteFile(filepath.Join(above, "cgroup.procs"), []byte("0"), 0o644)
+	}
+	c.remove()
+}
+
+// remove removes them as far as nobody is in them any more.
+func (c *cgroups) remove() {
+	for _, own := range c.own {
+		var below []string
+		_ = filepath.WalkDir(own, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				below = append(below, path)
 			}
+			return nil
+		})
+		for _, dir := range slices.Backward(below) {
+			_ = os.Remove(dir)
 		}
 	}
 }
@@ -414,8 +440,8 @@ func serviceCrash(t *testing.T, s *systemd) {
 	answer := s.begin(t, args, dir)
 	before := s.show(t, "MainPID")
 	pid, err := strconv.Atoi(before)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || pid <= 1 { // 0 would be whoever shares our process group
+		t.Fatalf("the daemon's process is %q: %v", before, err)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)

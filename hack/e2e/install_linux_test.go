@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,9 +51,6 @@ func builtPrograms(t *testing.T) string {
 
 // TestReleaseArchive packs the programs twice: the same bytes, with everything that belongs to them.
 func TestReleaseArchive(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs GNU tar and sha256sum")
-	}
 	programs, sums := realDir(t), ""
 	for _, name := range []string{"rig-bridge", "rigctl"} { // how they are packed is the same for small ones
 		put(t, filepath.Join(programs, name), "#!/bin/sh\necho \"$@\" of "+name+"\n")
@@ -89,7 +86,7 @@ func TestReleaseArchive(t *testing.T) {
 // TestDebianPackage builds the package, installs it into a fresh Debian root, works with what is in it, and
 // removes it without a trace.
 func TestDebianPackage(t *testing.T) {
-	root := debianRoot(t)
+	d := debianRoot(t)
 	dist := filepath.Join(realDir(t), "dist")
 	script(t, []string{"PROGRAMS=" + builtPrograms(t), "VERSION=v1.2.3-rc1", "FORMATS=deb"}, "release", dist)
 	deb := filepath.Join(dist, "rig-bridge_1.2.3~rc1_"+runtime.GOARCH+".deb")
@@ -100,25 +97,25 @@ func TestDebianPackage(t *testing.T) {
 			t.Errorf("lintian: %v\n%s", err, out)
 		}
 	}
-	before := listing(t, root)
-	if out, err := exec.Command("cp", deb, filepath.Join(root, "tmp/rig-bridge.deb")).CombinedOutput(); err != nil {
+	before := listing(t, d.root)
+	if out, err := exec.Command("cp", deb, filepath.Join(d.root, "tmp/rig-bridge.deb")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	in(t, root, "dpkg", "--install", "/tmp/rig-bridge.deb")
-	in(t, root, "dpkg", "--verify", "rig-bridge")
+	d.run(t, "dpkg", "--install", "/tmp/rig-bridge.deb")
+	d.run(t, "dpkg", "--verify", "rig-bridge")
 	for _, file := range []string{"usr/lib/systemd/user/rig-bridge.service", "usr/share/bash-completion/completions/rigctl", "usr/share/zsh/vendor-completions/_rigctl",
 		"usr/share/fish/vendor_completions.d/rig-bridge.fish", "usr/share/doc/rig-bridge/copyright", "usr/share/doc/rig-bridge/examples/cursor.json"} {
-		if info, err := os.Stat(filepath.Join(root, file)); err != nil || info.Mode().Perm() != 0o644 {
+		if info, err := os.Stat(filepath.Join(d.root, file)); err != nil || info.Mode().Perm() != 0o644 {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	if out := in(t, root, "bash", "-c", "source /usr/share/bash-completion/completions/rigctl && complete -p rigctl"); !strings.Contains(out, "rigctl") {
+	if out := d.run(t, "bash", "-c", "source /usr/share/bash-completion/completions/rigctl && complete -p rigctl"); !strings.Contains(out, "rigctl") {
 		t.Errorf("the completion completes nothing: %s", out)
 	}
-	worksIn(t, root, "/usr/bin/rig-bridge")
-	in(t, root, "dpkg", "--purge", "rig-bridge")
-	in(t, root, "rm", "-r", "/tmp/rig-bridge.deb")
-	for _, path := range listing(t, root) {
+	d.works(t, "/usr/bin/rig-bridge")
+	d.run(t, "dpkg", "--purge", "rig-bridge")
+	d.run(t, "rm", "-r", "/tmp/rig-bridge.deb")
+	for _, path := range listing(t, d.root) {
 		if !slices.Contains(before, path) && !strings.HasPrefix(path, "var/lib/dpkg/") && !strings.HasPrefix(path, "var/log/") {
 			t.Errorf("left over: %s", path)
 		}
@@ -174,23 +171,91 @@ func TestGoInstall(t *testing.T) {
 	}
 }
 
-// TestFreshMachine follows the README in a fresh Debian root: it builds from the sources there, with a Go toolchain
-// and a module cache that are lent to it, installs, starts the daemon and works.
+// TestFreshMachine types the two commands of the README in a fresh Debian that has systemd: it builds from the sources
+// there, with a Go toolchain, a module cache and a build cache that are lent to it, installs, has the service started, and
+// works.
 func TestFreshMachine(t *testing.T) {
 	if os.Getenv(freshEnv) == "" {
-		t.Skip("builds everything anew, some 12 minutes of two processors; set " + freshEnv + "=1")
+		t.Skip("builds what other tests do not, some 6 minutes of two processors; set " + freshEnv + "=1")
 	}
-	root := debianRoot(t)
-	sources := exec.Command("sh", "-c", "git ls-files -z | tar --null --files-from=- -cf - | tar -xf - -C "+filepath.Join(root, "srv"))
+	d := debianRoot(t, "systemd")
+	sources := exec.Command("sh", "-c", "git ls-files -z | tar --null --files-from=- -cf - | tar -xf - -C "+filepath.Join(d.root, "srv"))
 	sources.Dir = daemon.Root()
 	if out, err := sources.CombinedOutput(); err != nil {
 		t.Fatalf("copy the sources: %v: %s", err, out)
 	}
-	for from, to := range map[string]string{goEnv(t, "GOROOT"): "usr/local/go", goEnv(t, "GOMODCACHE"): "mnt"} {
-		lend(t, from, filepath.Join(root, to))
+	d.lend(t, goEnv(t, "GOROOT"), "usr/local/go")
+	d.lend(t, goEnv(t, "GOMODCACHE"), "mnt")
+	d.lendCopy(t, goEnv(t, "GOCACHE"), "root/.cache/go-build")
+	groups := newCgroups(t)
+	t.Cleanup(groups.remove)
+	for _, own := range groups.own {
+		d.before = append(d.before, fmt.Sprintf("echo 0 > %q", filepath.Join(own, "cgroup.procs")))
 	}
-	in(t, root, "bash", "-c", "cd /srv && PATH=/usr/local/go/bin:$PATH GOTOOLCHAIN=local GOMODCACHE=/mnt GOFLAGS=-mod=mod GOPROXY=off GOCACHE=/root/cache hack/install")
-	worksIn(t, root, "/root/.local/bin/rig-bridge")
+	d.before = append(d.before, `mount -t tmpfs tmpfs "$0/run"`, `mkdir -p "$0/run/systemd/system" "$0/run/user/0"`,
+		`mount -t tmpfs tmpfs "$0/sys"`, `mkdir -p "$0/sys/fs/cgroup"`, `mount --rbind /sys/fs/cgroup "$0/sys/fs/cgroup"`)
+	port, err := daemon.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(d.root, "root/.config/rig-bridge/config.yaml"), fmt.Sprintf("port: %d\n", port)) // another may have the usual one
+	d.asAPerson(t, port)
+}
+
+// asAPerson logs in, in the sense of systemd, and does what the README says.
+func (d *debian) asAPerson(t *testing.T, port int) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := d.command(t, "bash", "-c", `
+		/lib/systemd/systemd --user >/root/systemd.log 2>&1 &
+		for i in $(seq 600); do systemctl --user show --property=Version >/dev/null 2>&1 && break; sleep 0.1; done
+		set -ex
+		cd /srv
+		hack/install
+		rig-bridge service install --start
+		rig-bridge service status
+		rigctl status
+		read -r line # until the test has done its part
+		rig-bridge service uninstall
+		hack/install uninstall
+		kill %1
+		wait %1`)
+	cmd.Env = append(cmd.Env, "XDG_RUNTIME_DIR=/run/user/0", "PATH=/root/.local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"GOTOOLCHAIN=local", "GOMODCACHE=/mnt", "GOPROXY=off")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out syncBuffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
+	for !strings.Contains(out.String(), "+ read -r line") {
+		select {
+		case err := <-ended:
+			log, _ := os.ReadFile(filepath.Join(d.root, "root/systemd.log"))
+			t.Fatalf("%v\n%s\nsystemd said:\n%s", err, out.String(), log)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	d.serves(t, port)
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("removing it again: %v\n%s", err, out.String())
+	}
+	t.Logf("%s", out.String())
+	for _, file := range []string{".local/bin/rig-bridge", ".local/bin/rigctl", ".config/systemd/user/rig-bridge.service"} {
+		if exists(filepath.Join(d.root, "root", file)) {
+			t.Errorf("%s is left", file)
+		}
+	}
 }
 
 // TestRelease builds the whole release for this machine's architecture twice, in different directories, and for
@@ -226,8 +291,16 @@ func goEnv(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// debianRoot makes a minimal Debian of this machine's release, or skips the test.
-func debianRoot(t *testing.T) string {
+// debian is a Debian in a directory. Each command in it is process 1 of process and mount namespaces of its own: this
+// machine gets no mount, a command sees and reaches no process of this machine, and what it starts ends with it.
+type debian struct {
+	root string
+	// before are shell commands that run before the change of root; "$0" is the root.
+	before []string
+}
+
+// debianRoot makes a minimal Debian of this machine's release with further packages, or skips the test.
+func debianRoot(t *testing.T, packages ...string) *debian {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root, for a Debian in a directory")
@@ -246,28 +319,74 @@ func debianRoot(t *testing.T) string {
 	if err != nil || mirror == "" {
 		t.Skip("needs the package lists of apt-get update")
 	}
-	archive := filepath.Join(daemon.Root(), ".tools", "debian-"+string(codename[1])+".tar")
+	archive := filepath.Join(daemon.Root(), ".tools", strings.Join(append([]string{"debian", string(codename[1])}, packages...), "-")+".tar")
 	if !exists(archive) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
 		fresh := archive + ".new.tar"
-		out, err := exec.CommandContext(ctx, mmdebstrap, "--quiet", "--variant=essential", string(codename[1]), fresh, mirror).CombinedOutput()
-		if err != nil {
+		// Packages configure themselves while it is made: in namespaces, too.
+		cmd := exec.CommandContext(bounded(t, 5*time.Minute), "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+			mmdebstrap, "--quiet", "--variant=essential", "--include="+strings.Join(packages, ","), string(codename[1]), fresh, mirror)
+		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Skipf("no Debian can be made here: %v: %s", err, lastLine(out))
 		}
 		if err := os.Rename(fresh, archive); err != nil {
 			t.Fatal(err)
 		}
 	}
-	root := realDir(t)
-	if out, err := exec.Command("tar", "-xf", archive, "-C", root).CombinedOutput(); err != nil {
+	d := &debian{root: realDir(t)}
+	if out, err := exec.Command("tar", "-xf", archive, "-C", d.root).CombinedOutput(); err != nil {
 		t.Fatalf("unpack the Debian: %v: %s", err, out)
 	}
-	if err := os.Chmod(root, 0o755); err != nil {
+	if err := os.Chmod(d.root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	mounted(t, filepath.Join(root, "proc"), "-t", "proc", "proc")
-	return root
+	if out, err := d.command(t, "true").CombinedOutput(); err != nil {
+		t.Skipf("needs a machine that lets root make namespaces and mounts: %v: %s", err, out)
+	}
+	return d
+}
+
+// lend has the commands see a directory at another place, for reading only.
+func (d *debian) lend(t *testing.T, from, to string) {
+	t.Helper()
+	at := filepath.Join(d.root, to)
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.before = append(d.before, fmt.Sprintf("mount --bind %q %q", from, at), fmt.Sprintf("mount -o remount,bind,ro %q", at))
+}
+
+// lendCopy has each command see a directory at another place, and forgets what it changes there.
+func (d *debian) lendCopy(t *testing.T, from, to string) {
+	t.Helper()
+	at, changes := filepath.Join(d.root, to), realDir(t)
+	for _, dir := range []string{at, filepath.Join(changes, "upper"), filepath.Join(changes, "work")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.before = append(d.before, fmt.Sprintf("mount -t overlay -o lowerdir=%s,upperdir=%s/upper,workdir=%[2]s/work overlay %q", from, changes, at))
+}
+
+// command is a command in the Debian with an empty environment, not yet started. The kernel ends it with the thread that
+// starts it.
+func (d *debian) command(t *testing.T, args ...string) *exec.Cmd {
+	script := strings.Join(append(append([]string{"set -e", "mount --make-rprivate /", `mount -t proc -o ro proc "$0/proc"`}, d.before...), `exec chroot "$0" "$@"`), "\n")
+	cmd := exec.CommandContext(bounded(t, 40*time.Minute), "/bin/sh", append([]string{"-c", script, d.root}, args...)...)
+	cmd.Env = []string{"HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// run runs a command in the Debian.
+func (d *debian) run(t *testing.T, args ...string) string {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	out, err := d.command(t, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return string(out)
 }
 
 func lastLine(out []byte) string {
@@ -275,84 +394,54 @@ func lastLine(out []byte) string {
 	return string(lines[len(lines)-1])
 }
 
-// lend mounts a directory into another place for the length of the test, for reading only: what cleans up after a
-// test must not reach the lender.
-func lend(t *testing.T, from, to string) {
+// works starts the daemon in the Debian as the README says and makes one call after the other.
+func (d *debian) works(t *testing.T, program string) {
 	t.Helper()
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	mounted(t, to, "--bind", from)
-	if out, err := exec.Command("mount", "-o", "remount,bind,ro", to).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-}
-
-// mounted mounts something for the length of the test, or skips it.
-func mounted(t *testing.T, at string, what ...string) {
-	t.Helper()
-	if out, err := exec.Command("mount", append(what, at)...).CombinedOutput(); err != nil {
-		t.Skipf("needs a machine that lets root mount: %v: %s", err, out)
-	}
-	t.Cleanup(func() { // before the directory is removed
-		if out, err := exec.Command("umount", "--lazy", at).CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
-	})
-}
-
-// in runs a command in the Debian with an empty environment.
-func in(t *testing.T, root string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(bounded(t, 40*time.Minute), "chroot", append([]string{root}, args...)...)
-	cmd.Env = []string{"HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
-	}
-	return string(out)
-}
-
-// worksIn starts the daemon in the Debian as the README says and makes one call after the other.
-func worksIn(t *testing.T, root, program string) {
-	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	port, err := daemon.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("chroot", root, program, "serve", "--port", fmt.Sprint(port))
-	cmd.Env = []string{"HOME=/root", "PATH=/usr/bin:/bin"}
+	cmd := d.command(t, program, "serve", "--port", fmt.Sprint(port))
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	state := filepath.Join(root, "root/.local/state/rig-bridge")
-	eventually(t, "the daemon in the Debian is ready", func() bool { return exists(filepath.Join(state, "endpoint.json")) })
-	client := daemon.NewClient(fmt.Sprintf("http://127.0.0.1:%d/mcp", port), strings.TrimSpace(text(t, filepath.Join(state, "http-token"))))
-	w := client.Open(t, "/root")
-	client.OK(t, "write", daemon.Args{"workspace_id": w, "request_key": daemon.Key(), "path": "hello", "content": "hello\n", "expected_revision": "missing"})
-	if r := client.OK(t, "bash", daemon.Args{"workspace_id": w, "request_key": daemon.Key(), "command": "cat hello; echo $0"}); !strings.HasPrefix(r.Text(), "hello\n") {
-		t.Errorf("got %s", r.Text())
-	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
+	eventually(t, "the daemon in the Debian is ready", func() bool { return exists(filepath.Join(d.root, "root/.local/state/rig-bridge/endpoint.json")) })
+	d.serves(t, port)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the daemon ended with %v: %s", err, log.String())
 	}
-	if err := os.RemoveAll(filepath.Join(root, "root/.local")); err != nil { // which the daemon has made
+	if err := os.RemoveAll(filepath.Join(d.root, "root/.local")); err != nil { // which the daemon has made
 		t.Error(err)
 	}
-	if err := os.Remove(filepath.Join(root, "root/hello")); err != nil {
+	if err := os.Remove(filepath.Join(d.root, "root/hello")); err != nil {
 		t.Error(err)
 	}
 }
 
-// listing is every path below a directory, but for what is lent.
+// serves makes one call after the other to the daemon that runs in the Debian.
+func (d *debian) serves(t *testing.T, port int) {
+	t.Helper()
+	token := text(t, filepath.Join(d.root, "root/.local/state/rig-bridge/http-token"))
+	client := daemon.NewClient(fmt.Sprintf("http://127.0.0.1:%d/mcp", port), strings.TrimSpace(token))
+	w := client.Open(t, "/root")
+	client.OK(t, "write", daemon.Args{"workspace_id": w, "request_key": daemon.Key(), "path": "hello", "content": "hello\n", "expected_revision": "missing"})
+	if r := client.OK(t, "bash", daemon.Args{"workspace_id": w, "request_key": daemon.Key(), "command": "cat hello"}); r.Text() != "hello\n" {
+		t.Errorf("got %s", r.Text())
+	}
+}
+
+// listing is every path below a directory.
 func listing(t *testing.T, root string) []string {
 	t.Helper()
-	cmd := exec.Command("find", ".", "-xdev", "-path", "./proc", "-prune", "-o", "-mindepth", "1", "-printf", `%P\n`)
+	cmd := exec.Command("find", ".", "-mindepth", "1", "-printf", `%P\n`)
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
