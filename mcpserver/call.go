@@ -192,6 +192,7 @@ func (c *Calls) ask(ctx context.Context, op *v1alpha1.Operation, raw json.RawMes
 		undo()
 		return nil, nil, c.internal(err, string(op.Spec.Tool))
 	}
+	failpoint.Hit(failpoint.Made)
 	done, err := w.await(ctx, op.UID)
 	if err != nil {
 		done, err = c.cancel(ctx, w, op)

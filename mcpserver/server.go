@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/rigbridge/rigbridge/api/failpoint"
 	"github.com/rigbridge/rigbridge/mcpserver/tools"
 )
 
@@ -158,6 +159,7 @@ func (s *Server) call(ctx context.Context, tool string, args json.RawMessage) *m
 	default:
 		return Failure(CodeTooManyCalls, "TooManyCalls", fmt.Sprintf("%d calls are already running. Nothing was done; retry in a second, with the same request_key if there is one.", s.o.MaxCalls), nil)
 	}
+	failpoint.Hit(failpoint.Validated)
 	begin := time.Now()
 	result := s.guarded(ctx, handler, tool, canonical)
 	s.o.Log.V(1).Info("Call answered", "tool", tool, "duration", time.Since(begin), "reason", codeOf(result))

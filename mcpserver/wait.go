@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/rigbridge/rigbridge/api/failpoint"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
@@ -77,6 +78,7 @@ func (w *waiter) await(ctx context.Context, uid types.UID) (*v1alpha1.Operation,
 		select {
 		case op := <-w.over:
 			if op == nil || op.UID == uid {
+				failpoint.Hit(failpoint.Told)
 				return op, nil
 			}
 		case <-ctx.Done():

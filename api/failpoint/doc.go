@@ -1,7 +1,8 @@
-// Package failpoint lets the crash harness (hack/crash) end the daemon at a named step.
+// Package failpoint lets the crash harness (hack/crash) end the daemon at a named step, and the benchmark see when a
+// call comes to each.
 //
-// In an ordinary build Hit is empty and costs nothing. With the build tag failpoints the variable
-// RIG_BRIDGE_FAILPOINT chooses what happens:
+// In an ordinary build Hit is empty and costs nothing. With the build tag hops it notes the time in a file, for
+// hack/bench trace. With the build tag failpoints the variable RIG_BRIDGE_FAILPOINT chooses what happens:
 //
 //	name      the process kills itself with SIGKILL when it comes to the step for the first time
 //	name:n    ... for the n-th time, counted from 1
@@ -29,6 +30,21 @@ const (
 	BeforeTerminal = "before-terminal" // the outcome is not recorded
 	Terminal       = "terminal"        // the outcome is recorded, perhaps not on the disk
 	BeforeAnswer   = "before-answer"   // the outcome is on the disk, nobody was told
+)
+
+// More steps of a call, for its trace. Calls without a retry key pass them, too, and some steps come more than once.
+const (
+	Received    = "received"    // the head of a request is there
+	Parsed      = "parsed"      // its body is read and understood
+	Validated   = "validated"   // its arguments are valid and canonical
+	Made        = "made"        // the operation of a tool without a retry key is made
+	Reconciling = "reconciling" // a worker has the operation
+	Working     = "working"     // the runner has begun
+	Prepared    = "prepared"    // the change is planned
+	Worked      = "worked"      // a read-only tool has its result
+	Told        = "told"        // who waits has the outcome
+	Encoded     = "encoded"     // the answer is encoded
+	Written     = "written"     // and written
 )
 
 // The steps of a handoff's notification, in order.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/rigbridge/rigbridge/api/exchange"
+	"github.com/rigbridge/rigbridge/api/failpoint"
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 	"github.com/rigbridge/rigbridge/controllers/engine"
 	"github.com/rigbridge/rigbridge/controllers/runner"
@@ -102,6 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 		}
 		return res, err
 	}
+	failpoint.Hit(failpoint.Reconciling)
 	s := newScope(op, r.tasks.of(op))
 	switch decide(observe(s, r.draining.Load())) {
 	case actAdmit:

@@ -89,8 +89,10 @@ func (r *Reconciler) workspace(ctx context.Context, op *v1alpha1.Operation) (*v1
 // look runs a read-only tool in the background.
 func (r *Reconciler) look(t *task, env engine.Env, run lookup, arguments []byte) {
 	r.Runner.Go(t.object, func() {
+		failpoint.Hit(failpoint.Working)
 		begun := time.Now()
 		res, fields, err := run(t.ctx, env, arguments)
+		failpoint.Hit(failpoint.Worked)
 		if err != nil {
 			t.finish(elapsed(failed(err, t.stoppedBy()), begun))
 			return
@@ -103,6 +105,7 @@ func (r *Reconciler) look(t *task, env engine.Env, run lookup, arguments []byte)
 // prepare locks the file and makes the plan of a change in the background.
 func (r *Reconciler) prepare(t *task, env engine.Env, p preparation, arguments []byte) {
 	r.Runner.Go(t.object, func() {
+		failpoint.Hit(failpoint.Working)
 		release, err := r.lock(t, env, p, arguments)
 		if err != nil {
 			t.finish(failed(err, t.stoppedBy()))
@@ -115,6 +118,7 @@ func (r *Reconciler) prepare(t *task, env engine.Env, p preparation, arguments [
 			return
 		}
 		t.prepared(plan, release)
+		failpoint.Hit(failpoint.Prepared)
 	})
 }
 
@@ -185,6 +189,7 @@ func (r *Reconciler) start(ctx context.Context, s *scope) error {
 	plan := t.plan
 	plan.Reached = failpoint.Hit
 	r.Runner.Go(t.object, func() {
+		failpoint.Hit(failpoint.Working)
 		begun := time.Now()
 		if err := r.Durable(t.ctx, rv); err != nil {
 			t.finish(r.notDurable(t, err))
@@ -218,6 +223,7 @@ func (r *Reconciler) startCommand(ctx context.Context, s *scope, env engine.Env,
 		return err
 	}
 	r.Runner.Go(t.object, func() {
+		failpoint.Hit(failpoint.Working)
 		if err := r.Durable(t.ctx, rv); err != nil {
 			t.finish(r.notDurable(t, err))
 			return

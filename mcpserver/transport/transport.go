@@ -15,6 +15,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/rigbridge/rigbridge/api/failpoint"
 )
 
 // CallFunc runs one tool call. It reports failures of the tool as results; an
@@ -147,6 +149,7 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	failpoint.Hit(failpoint.Received)
 	// It stays when the request is refused: the HTTP server then reads what is
 	// left of the body, which may never come. Only a test without a connection
 	// does not support it.
@@ -326,6 +329,7 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, msgs []message, 
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
+	failpoint.Hit(failpoint.Parsed)
 	h.serve(w, r, requests, batch, from)
 }
 
@@ -367,7 +371,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, requests []messa
 		if !alive {
 			p.abandon()
 		}
+		failpoint.Hit(failpoint.Encoded)
 		p.finish(a)
+		failpoint.Hit(failpoint.Written)
 		return
 	}
 	bodies := make([][]byte, len(requests))
