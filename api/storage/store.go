@@ -136,6 +136,15 @@ func (st *store) own(ctx context.Context, key string, v version, rev uint64) (ru
 	return obj, st.decode(plain, obj, rev)
 }
 
+// look returns the object of v to be read only: that which all share, if there is
+// one, or else one of the caller's own with the resource version rev.
+func (st *store) look(ctx context.Context, key string, v version, rev uint64) (runtime.Object, error) {
+	if v.obj != nil && st.transform == nil {
+		return v.obj, nil
+	}
+	return st.own(ctx, key, v, rev)
+}
+
 // shared makes the object that an event carries: of what goes to disk the decoded
 // plain, so that watchers see what later readers will; what stays in memory is
 // never decoded, so a copy of from will do. It is nil with a transformer: then
@@ -167,7 +176,7 @@ func (st *store) fill(plain []byte, v version, rev uint64, out runtime.Object) e
 // find returns the current version of key; ok is false if there is none.
 func (st *store) find(key string) (v version, memory, ok bool, err error) {
 	if e := st.stream.recent(key); e != nil {
-		return version{rev: e.rev, value: e.value, obj: e.obj}, e.memory, e.kind != eventDeleted, nil
+		return e.current(), e.memory, e.kind != eventDeleted, nil
 	}
 	if err := st.db.enter(); err != nil {
 		return version{}, false, false, err

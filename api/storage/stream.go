@@ -57,6 +57,9 @@ func (e *event) setRevision(rev uint64) error {
 	return nil
 }
 
+// current is the state that the event made; a deletion makes none.
+func (e *event) current() version { return version{rev: e.rev, value: e.value, obj: e.obj} }
+
 // ringBytes bounds the encoded size of what one ring holds.
 const ringBytes = 8 << 20
 

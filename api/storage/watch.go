@@ -330,13 +330,13 @@ func (w *watcher) translate(e *event) (*watch.Event, error) {
 	var cur, prev runtime.Object
 	var err error
 	if e.kind != eventDeleted {
-		if cur, err = w.st.own(w.ctx, e.key, version{rev: e.rev, value: e.value, obj: e.obj}, e.rev); err != nil {
+		if cur, err = w.st.look(w.ctx, e.key, e.current(), e.rev); err != nil {
 			return nil, err
 		}
 	}
 	if e.kind == eventDeleted || e.kind == eventModified && !all {
 		// The old object of a deletion carries the revision of the deletion.
-		if prev, err = w.st.own(w.ctx, e.key, e.prev, e.rev); err != nil {
+		if prev, err = w.st.look(w.ctx, e.key, e.prev, e.rev); err != nil {
 			return nil, corruptDeletion(e, err)
 		}
 	}
@@ -344,13 +344,23 @@ func (w *watcher) translate(e *event) (*watch.Event, error) {
 	before := prev != nil && (all || w.matches(prev))
 	switch {
 	case e.kind == eventModified && now && (all || before):
-		return &watch.Event{Type: watch.Modified, Object: cur}, nil
+		return w.event(watch.Modified, e, e.current(), cur)
 	case now:
-		return &watch.Event{Type: watch.Added, Object: cur}, nil
+		return w.event(watch.Added, e, e.current(), cur)
 	case before:
-		return &watch.Event{Type: watch.Deleted, Object: prev}, nil
+		return w.event(watch.Deleted, e, e.prev, prev)
 	}
 	return nil, nil
+}
+
+// event makes the consumer's event of seen, a look at v. Only now an object that
+// others share is copied.
+func (w *watcher) event(kind watch.EventType, e *event, v version, seen runtime.Object) (*watch.Event, error) {
+	if seen != v.obj {
+		return &watch.Event{Type: kind, Object: seen}, nil
+	}
+	obj, err := w.st.own(w.ctx, e.key, v, e.rev)
+	return &watch.Event{Type: kind, Object: obj}, err
 }
 
 func (w *watcher) matches(obj runtime.Object) bool {

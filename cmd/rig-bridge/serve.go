@@ -105,7 +105,7 @@ func newLogger(level string) (logr.Logger, error) {
 	if err != nil {
 		return logr.Logger{}, fmt.Errorf("build the logger: %w", err)
 	}
-	log := zapr.NewLogger(z)
+	log := logr.New(lazySink{LogSink: zapr.NewLogger(z).GetSink()})
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("apiserver"))
 	return log, nil
