@@ -59,7 +59,7 @@ func (d *Dashboard) abort(w http.ResponseWriter, r *http.Request) {
 		Workspace string `json:"workspace_id"`
 		Command   string `json:"command_id"`
 	}
-	if !readBody(w, r, &a) {
+	if !readUpTo(maxAbortBody, w, r, &a) {
 		return
 	}
 	op := &v1alpha1.Operation{}

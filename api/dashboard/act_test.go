@@ -41,6 +41,7 @@ func TestActions(t *testing.T) {
 		{"/api/abort", `{"workspace_id":"w","command_id":"none"}`, 404, `{"aborted":false}`},
 		{"/api/abort", `{}`, 404, `{"aborted":false}`},
 		{"/api/abort", `[]`, 400, `JSON`},
+		{"/api/abort", `{"more":"` + strings.Repeat("x", 2*maxBody) + `","workspace_id":"w","command_id":"none"}`, 404, `{"aborted":false}`},
 		{"/api/abort", fmt.Sprintf(`{"workspace_id":"w","command_id":%q}`, running.Name), 200, `{"aborted":true}`},
 		{"/api/abort", fmt.Sprintf(`{"workspace_id":"w","command_id":%q}`, running.Name), 200, `{"aborted":true}`},
 	} {

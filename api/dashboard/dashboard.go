@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -98,15 +99,20 @@ func (d *Dashboard) Owner() Routes {
 // maxBody bounds the body of a request, in bytes.
 const maxBody = 4096
 
+// maxAbortBody is as much as any request of the daemon may have, in bytes: clients rely on none less.
+const maxAbortBody = 8_000_000
+
 // readBody decodes a request's body into v. When it cannot, it has answered and returns false.
-func readBody(w http.ResponseWriter, r *http.Request, v any) bool {
+func readBody(w http.ResponseWriter, r *http.Request, v any) bool { return readUpTo(maxBody, w, r, v) }
+
+func readUpTo(size int64, w http.ResponseWriter, r *http.Request, v any) bool {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(30 * time.Second)) // a writer that cannot has no slow client either
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(v)
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, size)).Decode(v)
 	if err == nil {
 		return true
 	}
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		refuse(w, http.StatusRequestEntityTooLarge, "The request is larger than 4096 bytes.")
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("The request is larger than %d bytes.", size))
 		return false
 	}
 	refuse(w, http.StatusBadRequest, "The request must be a JSON object with the fields that this endpoint takes.")

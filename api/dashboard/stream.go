@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// updateInterval is the least time between two groups of changes.
-	updateInterval = 100 * time.Millisecond
+	// updateInterval is the least time between two groups of changes. The first one after a rest is told at once.
+	updateInterval = 250 * time.Millisecond
 	// heartbeatInterval is the most time without a line.
 	heartbeatInterval = 15 * time.Second
 	// clientsInterval is the least time between two CLIENTS lines.

@@ -144,6 +144,7 @@ const (
 	RecentCommands = 20 // of a workspace
 	RecentRuns     = 20 // of a thread
 	ReadHandoffs   = 100
+	ErrorLength    = 300 // characters of what a failed call says
 )
 
 // World is what the document tells about, in any order.
@@ -297,7 +298,7 @@ func (w *World) command(o *v1alpha1.Operation, now time.Time) Command {
 		*v.DurationMs = *ran
 	}
 	if !success {
-		v.Error = o.Succeeded().Message
+		v.Error = beginning(o.Succeeded().Message)
 	}
 	return v
 }
@@ -308,6 +309,17 @@ func OfProject(o *v1alpha1.Project) Project {
 		ID: o.Name, Identity: o.Spec.Identity, Name: o.Spec.DisplayName, Root: o.Spec.Root, DesktopNotifications: o.Spec.Notifications.Desktop,
 		CreatedAt: o.CreationTimestamp.UnixMilli(), LastUsed: lastUsed(o.Status.LastUsedTime, o.CreationTimestamp), Threads: []Thread{},
 	}
+}
+
+// beginning is the first ErrorLength characters of a text.
+func beginning(s string) string {
+	n := 0
+	for i := range s {
+		if n++; n > ErrorLength {
+			return s[:i]
+		}
+	}
+	return s
 }
 
 func (w *World) project(o *v1alpha1.Project) Project {

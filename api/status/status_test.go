@@ -50,6 +50,17 @@ func demo() *World {
 	}
 }
 
+// Of what a failed call says the document has the beginning, at a character's boundary.
+func TestErrorsAreShort(t *testing.T) {
+	w := demo()
+	w.Operations[0].Status.Conditions[0].Message = strings.Repeat("é", 500)
+	for _, c := range w.View(noon).Workspaces[0].RecentCommands {
+		if c.Error != strings.Repeat("é", 300) {
+			t.Errorf("%d characters: %q", len([]rune(c.Error)), c.Error)
+		}
+	}
+}
+
 func handoff(name string, read bool) *v1alpha1.Handoff {
 	h := &v1alpha1.Handoff{ObjectMeta: born(name, time.Minute), Spec: v1alpha1.HandoffSpec{Reason: v1alpha1.HandoffNeedsInput, Summary: "Which?", ThreadRef: v1alpha1.LocalReference{Name: "t"}}}
 	if read {

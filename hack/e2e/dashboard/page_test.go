@@ -96,6 +96,7 @@ func TestLeftovers(t *testing.T) {
 	}
 	tab.Shows(t, "Left running (1)")
 	tab.Shows(t, fmt.Sprint("pid ", pid))
+	tab.Await(t, `/pid \d+, \d+s old/.test(document.querySelector(".processes").innerText)`)
 	tab.Screenshot(t, "leftovers")
 	tab.Click(t, "button", "Stop what")
 	tab.Click(t, "dialog button", "Stop them")
@@ -149,6 +150,49 @@ func TestHandoffAndInbox(t *testing.T) {
 	tab.Click(t, "a", "Inbox")
 	tab.Click(t, "button", "Mark all read")
 	tab.Shows(t, "Nothing waits for you")
+}
+
+// A person who reads can have the page stand still, and look at what is new when they want to.
+func TestPause(t *testing.T) {
+	e, tab := opened(t, "")
+	w := e.begin(t, "Still")
+	tab.Go(t, e.Base()+"/#thread="+w.thread)
+	tab.Has(t, "h1", "Still")
+	e.pipe(t, "more")
+	id := e.command(t, w, "echo 'be'gun; cat more")
+	tab.Shows(t, "begun")
+	tab.Click(t, "button", "Pause updates")
+	tab.Shows(t, "Paused since")
+	e.tell(t, "more", "more of it\n")
+	e.assistant.Must(t, "operation_wait", daemon.Args{"workspace_id": w.workspace, "operation_id": id})
+	e.run(t, w, "true first")
+	other := e.open(t, "thread="+w.thread) // by the same connection
+	other.Shows(t, "true first")
+	var text string
+	tab.Eval(t, `new Promise((done) => setTimeout(() => done(document.body.innerText), 500))`, &text)
+	if !strings.Contains(text, "Running (1)") || strings.Contains(text, "true first") || strings.Contains(text, "more of it") {
+		t.Errorf("it does not stand still:\n%s", text)
+	}
+	tab.Click(t, "button", "Refresh")
+	tab.Shows(t, "true first")
+	tab.Shows(t, "Paused since")
+	e.run(t, w, "true second")
+	other.Shows(t, "true second")
+	tab.Look(t, 380, 800, "light")
+	tab.Screenshot(t, "paused-narrow")
+	tab.Look(t, 1280, 900, "light")
+	tab.Screenshot(t, "paused")
+	accessible(t, tab, "paused")
+	// The daemon's end is told all the same, and what the person does is seen.
+	running := e.command(t, w, "sleep 300")
+	tab.Click(t, "button", "Refresh")
+	tab.Click(t, "button", "Abort")
+	tab.Click(t, "dialog button", "Abort it")
+	e.assistant.Must(t, "operation_wait", daemon.Args{"workspace_id": w.workspace, "operation_id": running})
+	tab.Type(t, "p")
+	tab.Shows(t, "Live")
+	tab.Shows(t, "Cancelled")
+	tab.Shows(t, "true second")
 }
 
 func TestDeepLinks(t *testing.T) {

@@ -2,6 +2,7 @@
 import { effect, signal } from "@preact/signals";
 import { link } from "./model/route.ts";
 import { filter, helping, question } from "./page.ts";
+import * as world from "./world.ts";
 
 const key = "rig-bridge-shortcuts";
 
@@ -49,6 +50,9 @@ function letter(k: string): boolean {
       return true;
     case "i":
       location.hash = link("inbox");
+      return true;
+    case "p":
+      world.paused.value > 0 ? world.resume() : world.pause();
       return true;
     case "?":
       helping.value = true;

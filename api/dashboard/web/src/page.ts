@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import * as api from "./api.ts";
 import { parse, type Route } from "./model/route.ts";
+import * as world from "./world.ts";
 
 export const route = signal<Route>(parse(location.hash));
 addEventListener("hashchange", () => (route.value = parse(location.hash)));
@@ -33,6 +34,7 @@ export const notice = signal<Notice | undefined>(undefined);
 /** spoken is what a screen reader is told. */
 export const spoken = signal("");
 
+const actedOn = 500; // ms until the stream tells what came of it, mostly
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 export function say(text: string, bad = false): void {
@@ -45,6 +47,7 @@ export function say(text: string, bad = false): void {
 export async function attempt(what: () => Promise<unknown>, done = ""): Promise<boolean> {
   try {
     await what();
+    if (world.paused.value > 0) setTimeout(world.refresh, actedOn); // what the person did is seen all the same
     if (done !== "") say(done);
     return true;
   } catch (err) {

@@ -10,6 +10,8 @@ import { began, over, time } from "./model/state.ts";
 declare const WORKER: string; // the worker's address, by the build
 
 const showEvery = 200; // ms
+const showAtLeastEvery = 1000; // ms, where the computer is slow
+const share = 5; // one part of the time that passes, at most, is spent on showing changes
 
 export const mirror = new Mirror();
 
@@ -24,6 +26,24 @@ export const complete = signal(false);
 export const clients = signal<Client[]>([]);
 /** updated is when the last change came, in ms since 1970. */
 export const updated = signal(0);
+
+/** paused is since when what is shown stands still, in ms since 1970; 0 while it is live. */
+export const paused = signal(0);
+
+export function pause(): void {
+  paused.value = Date.now();
+}
+
+export function resume(): void {
+  paused.value = 0;
+  show();
+}
+
+/** refresh shows what has changed, also while what is shown stands still. */
+export function refresh(): void {
+  batch(() => pending.forEach(publish));
+  pending.clear();
+}
 
 /** held gives the objects of a kind and subscribes to their changes. */
 function held<P extends Plural>(plural: P): Map<string, Kinds[P]> {
@@ -181,6 +201,7 @@ mirror.left = (plural, object) => {
 const pending = new Set<Part>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let shownAt = 0;
+let showing = 0; // how long it took the last time, in ms
 const listeners = new Set<() => void>();
 
 /** onLines is called after each piece of the stream, before it is shown. */
@@ -195,7 +216,7 @@ function take(lines: Line[]): void {
   if (pending.delete("login")) location.reload();
   for (const f of listeners) f();
   if (pending.size === 0 || timer !== undefined) return;
-  timer = setTimeout(show, Math.max(0, shownAt + showEvery - performance.now()));
+  timer = setTimeout(show, Math.max(0, shownAt + Math.min(showAtLeastEvery, Math.max(showEvery, share * showing)) - performance.now()));
 }
 
 function show(): void {
@@ -205,8 +226,9 @@ function show(): void {
     link.value = mirror.link; // the first present is shown when it is complete
     return;
   }
-  batch(() => pending.forEach(publish));
-  pending.clear();
+  setTimeout(() => (showing = performance.now() - shownAt)); // when all of it is rendered
+  if (paused.value === 0) return refresh();
+  if (pending.delete("link")) publish("link");
 }
 
 function publish(part: Part): void {

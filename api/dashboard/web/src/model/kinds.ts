@@ -23,7 +23,7 @@ export interface Condition {
 
 export interface Process {
   pid: number;
-  startTime?: string;
+  beginTime?: string;
   command?: string;
 }
 
@@ -67,6 +67,7 @@ export interface Operation {
     attempt?: { id: string; number: number; path?: string; process?: Process };
     startTime?: string;
     completionTime?: string;
+    elapsedMilliseconds?: number;
     cwd?: string;
     exitCode?: number;
     signal?: string;

@@ -5,7 +5,7 @@ import * as api from "../api.ts";
 import type { Operation } from "../model/kinds.ts";
 import { link } from "../model/route.ts";
 import { bounded, oneLine } from "../model/printable.ts";
-import { began, count, describe, duration, outcome, over, succeeded, threadName, took } from "../model/state.ts";
+import { began, count, describe, duration, outcome, over, succeeded, threadName, time, took } from "../model/state.ts";
 import { attempt, question } from "../page.ts";
 import { now } from "../ticker.ts";
 import * as world from "../world.ts";
@@ -120,7 +120,7 @@ export function LeftoversCard({ operation }: { operation: Operation }): VNode {
       </div>
       <ul class="processes">
         {processes.map((p) => (
-          <li key={p.pid}><bdi class="mono">{oneLine(p.command || "?", 64)}</bdi> <span class="hint">pid {p.pid}</span></li>
+          <li key={p.pid}><bdi class="mono">{oneLine(p.command || "?", 64)}</bdi> <span class="hint">pid {p.pid}{p.beginTime && <>, <Elapsed since={time(p.beginTime)} /> old</>}</span></li>
         ))}
       </ul>
     </>

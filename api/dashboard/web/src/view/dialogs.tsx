@@ -1,10 +1,11 @@
 // The dialogs: a question before something that cannot be taken back, and help.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren, VNode } from "preact";
-import { bounded } from "../model/printable.ts";
+import { bounded, oneLine } from "../model/printable.ts";
 import { shortcuts } from "../keys.ts";
 import { helping, question } from "../page.ts";
-import { Command, Switch } from "./parts.tsx";
+import * as world from "../world.ts";
+import { Command, moment, Switch } from "./parts.tsx";
 
 function Modal({ label, close, children }: { label: string; close: () => void; children: ComponentChildren }): VNode {
   const ref = useRef<HTMLDialogElement>(null);
@@ -54,6 +55,7 @@ const keys: [string, string][] = [
   ["↓  ↑", "Next, previous entry, in the list of threads"],
   ["o", "Overview"],
   ["i", "Inbox"],
+  ["p", "Pause updates, resume them"],
   ["?", "This help"],
   ["Esc", "Clear the filter, close a dialog"],
 ];
@@ -71,7 +73,22 @@ export function Help(): VNode | null {
       </dl>
       <Switch on={shortcuts.value} change={(on) => (shortcuts.value = on)}>Keys of one letter</Switch>
       <p class="hint">The page shows everything live. It opens one connection for all tabs and takes it up again by itself after a restart of the daemon or a sleep.</p>
+      <Daemon />
       <div class="buttons"><button type="button" autofocus onClick={close}>Close</button></div>
     </Modal>
+  );
+}
+
+/** Daemon says which one this is, for a person with several and for a report of a fault. */
+function Daemon(): VNode | null {
+  const hello = world.hello.value;
+  if (!hello) return null;
+  const place = [hello.account, hello.host].filter(Boolean).join(" on ");
+  return (
+    <p class="hint">
+      <bdi>{oneLine(`Rig Bridge ${hello.version ?? ""}${place ? ` of ${place}` : ""}`, 200)}</bdi>
+      {hello.startedAt ? `, started ${moment(hello.startedAt)}` : ""}
+      {world.updated.value > 0 ? `, last change ${moment(world.updated.value)}` : ""}.
+    </p>
   );
 }

@@ -63,15 +63,20 @@ function Connection(): VNode {
   const link = world.link.value;
   const version = world.hello.value?.version;
   const updated = world.updated.value;
+  const paused = world.paused.value;
   return (
     <span class="connection">
       {link.state === "offline" ? (
         <strong class="offline" title={moment(link.since)}><Dot tone="bad" />Offline since {clock(link.since)}</strong>
-      ) : link.state === "live" ? (
-        <span class="live" title={updated ? moment(updated) : undefined}><Dot tone="good" />Live{updated > 0 && <span class="updated"> · updated {clock(updated, true)}</span>}</span>
-      ) : (
+      ) : link.state !== "live" ? (
         <span><Dot tone="calm" />Connecting</span>
+      ) : paused > 0 ? (
+        <strong class="paused" title={moment(paused)}><Dot tone="warn" />Paused<span class="since"> since {clock(paused)}</span></strong>
+      ) : (
+        <span class="live" title={updated ? moment(updated) : undefined}><Dot tone="good" />Live{updated > 0 && <span class="updated"> · updated {clock(updated, true)}</span>}</span>
       )}
+      {paused > 0 && <button type="button" class="quiet" onClick={world.refresh}>Refresh</button>}
+      <button type="button" class="quiet" aria-label={paused > 0 ? "Resume updates" : "Pause updates"} onClick={paused > 0 ? world.resume : world.pause}>{paused > 0 ? "Resume" : "Pause"}</button>
       {version && <span class="version">{oneLine(version, 40)}</span>}
     </span>
   );

@@ -6,6 +6,7 @@ import type { VNode } from "preact";
 import * as api from "../api.ts";
 import { classes, Reader, type Line } from "../model/ansi.ts";
 import * as followed from "../model/followed.ts";
+import { paused } from "../world.ts";
 
 const maxLine = 4000; // characters
 const frame = 100; // ms
@@ -119,6 +120,10 @@ class Screen {
   private show(): void {
     this.timer = undefined;
     if (this.signal.aborted) return; // another one has the element
+    if (paused.value > 0) {
+      this.timer = setTimeout(() => this.show(), frame);
+      return;
+    }
     this.shownAt = performance.now();
     const atEnd = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < 8;
     this.lastElement?.remove();
