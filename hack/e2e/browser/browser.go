@@ -10,7 +10,9 @@ import (
 	"time"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
@@ -152,6 +154,17 @@ func (b *Browser) Grant(t testing.TB, origin string) {
 		BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID})
 	if err != nil {
 		t.Fatalf("grant notifications: %v", err)
+	}
+}
+
+// SetCookie sets a cookie of an address, as its server would: scripts cannot read it.
+func (b *Browser) SetCookie(t testing.TB, address, name, value string) {
+	t.Helper()
+	cookie := &network.CookieParam{Name: name, Value: value, URL: address, HTTPOnly: true, SameSite: network.CookieSameSiteStrict}
+	_, err := chromedp.CallBrowser(b.ctx, storage.SetCookies, storage.SetCookiesParams{
+		Cookies: []*network.CookieParam{cookie}, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID})
+	if err != nil {
+		t.Fatalf("set a cookie: %v", err)
 	}
 }
 

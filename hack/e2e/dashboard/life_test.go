@@ -2,9 +2,14 @@ package dashboard
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +71,39 @@ func TestLoginThatEnded(t *testing.T) {
 		one.Shows(t, "Live")
 		one.Has(t, "h1", "Kept")
 	}
+}
+
+// A login that nobody used for a month ends in the middle of a page that is open.
+func TestLoginThatExpired(t *testing.T) {
+	e, tab := opened(t, "")
+	e.browser.Expect(notLoggedIn)
+	w := e.begin(t, "Kept")
+	tab.Has(t, "a", "Kept")
+	key, err := os.ReadFile(filepath.Join(e.StateDir(), "dashboard-key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := url.Parse(e.Base())
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := func(issued time.Time) string {
+		b := append(binary.BigEndian.AppendUint64(nil, uint64(issued.Unix())), make([]byte, 16)...)
+		mac := hmac.New(sha256.New, key)
+		mac.Write(b)
+		return base64.RawURLEncoding.EncodeToString(mac.Sum(b))
+	}
+	name := "rig-bridge-" + address.Port()
+	e.browser.SetCookie(t, e.Base(), name, value(time.Now().Add(-29*24*time.Hour)))
+	tab.Reload(t)
+	tab.Shows(t, "Live")
+	e.browser.SetCookie(t, e.Base(), name, value(time.Now().Add(-31*24*time.Hour)))
+	tab.Click(t, "a", "Kept")
+	tab.Shows(t, "This browser is not logged in")
+	tab.Await(t, fmt.Sprintf("location.hash === %q", "#thread="+w.thread))
+	e.open(t, "").Close(t)
+	tab.Shows(t, "Live")
+	tab.Has(t, "h1", "Kept")
 }
 
 // Several tabs share one connection and show the same; each alert comes once over all of them, also after they are
