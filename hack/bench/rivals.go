@@ -110,11 +110,17 @@ func countMatches(out []byte) int { return bytes.Count(out, []byte(`{"type":"mat
 
 func countLines(out []byte) int { return bytes.Count(out, []byte("\n")) }
 
-// run runs the program and counts its rows. The account's own configuration has no part in it.
-func (r *rival) run(ctx context.Context, q query, dir string) (int, error) {
+// command is the program as a process. The account's own configuration has no part in it.
+func (r *rival) command(ctx context.Context, q query, dir string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.path, r.args(q, dir)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME=/nonexistent", "XDG_CONFIG_HOME=/nonexistent", "RIPGREP_CONFIG_PATH=")
+	return cmd
+}
+
+// run runs the program and counts its rows.
+func (r *rival) run(ctx context.Context, q query, dir string) (int, error) {
+	cmd := r.command(ctx, q, dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

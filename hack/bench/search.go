@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -106,21 +105,16 @@ func search(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp("", "rig-bridge-search-")
+	scratch, err := scratchDir()
 	if err != nil {
-		return fmt.Errorf("make a scratch directory: %w", err)
+		return err
 	}
 	defer os.RemoveAll(scratch)
 	r, err := measureSearch(ctx, p, scratch)
 	if err != nil {
 		return err
 	}
-	if p.asJSON {
-		out := json.NewEncoder(os.Stdout)
-		out.SetIndent("", "  ")
-		return out.Encode(r)
-	}
-	return r.print(os.Stdout)
+	return deliver(r, p.asJSON)
 }
 
 func measureSearch(ctx context.Context, p searchPlan, scratch string) (*searchReport, error) {
@@ -132,7 +126,7 @@ func measureSearch(ctx context.Context, p searchPlan, scratch string) (*searchRe
 	r.Trees, r.Missing = trees, append(r.Missing, missing...)
 	var servers []*server
 	for i, src := range p.sources {
-		s, err := start(ctx, src, filepath.Join(scratch, fmt.Sprint(i)), 1)
+		s, err := begin(ctx, src, filepath.Join(scratch, fmt.Sprint(i)), 1)
 		if err != nil {
 			return nil, err
 		}
@@ -162,11 +156,11 @@ func measureQuery(ctx context.Context, rounds int, servers []*server, rival *riv
 	row := searchRow{Tree: t.Name, Tool: q.Tool, Query: q.Name, Pattern: q.Pattern, Rival: rival.name, Rows: make([]int, len(servers))}
 	calls := make([]daemon.Args, len(servers))
 	for i, s := range servers {
-		r, err := call(ctx, s, "workspace_open", daemon.Args{"cwd": t.Dir})
+		workspace, err := s.workspace(ctx, t.Dir)
 		if err != nil {
 			return row, err
 		}
-		calls[i] = q.args(r.String("workspace_id"))
+		calls[i] = q.args(workspace)
 	}
 	ours, theirs := make([][]float64, len(servers)), []float64(nil)
 	for range rounds + 1 {
@@ -192,7 +186,7 @@ func measureQuery(ctx context.Context, rounds int, servers []*server, rival *riv
 // ask makes the call once and returns how long it took, in milliseconds.
 func (row *searchRow) ask(ctx context.Context, s *server, i int, args daemon.Args) (float64, error) {
 	began := time.Now()
-	r, err := call(ctx, s, row.Tool, args)
+	r, err := s.fire(ctx, row.Tool, args)
 	took := ms(time.Since(began))
 	if err != nil {
 		return 0, err
