@@ -110,7 +110,7 @@ func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.U
 	}
 	o := &client.UpdateOptions{}
 	o.ApplyOptions(opts)
-	return c.update(ctx, r.Main, obj, rest.DefaultUpdatedObjectInfo(obj.DeepCopyObject()), o.AsUpdateOptions())
+	return c.update(ctx, r.Main, obj, rest.DefaultUpdatedObjectInfo(obj), o.AsUpdateOptions())
 }
 
 // Patch changes an object by a JSON or merge patch.
@@ -174,6 +174,7 @@ func (c *Client) resource(obj runtime.Object) (*registry.Resource, error) {
 	return r, nil
 }
 
+// update stores what info makes; info copies the object that it is given.
 func (c *Client) update(ctx context.Context, u rest.Updater, obj client.Object, info rest.UpdatedObjectInfo, o *metav1.UpdateOptions) error {
 	got, _, err := u.Update(inNamespace(ctx, obj.GetNamespace()), obj.GetName(), info,
 		rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, o)
@@ -259,7 +260,7 @@ func (s statusClient) Update(ctx context.Context, obj client.Object, opts ...cli
 	}
 	o := &client.SubResourceUpdateOptions{}
 	o.ApplyOptions(opts)
-	return s.c.update(ctx, r, obj, rest.DefaultUpdatedObjectInfo(obj.DeepCopyObject()), o.AsUpdateOptions())
+	return s.c.update(ctx, r, obj, rest.DefaultUpdatedObjectInfo(obj), o.AsUpdateOptions())
 }
 
 func (s statusClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {

@@ -358,6 +358,7 @@ func (d *daemon) serve(ctx context.Context) error {
 			}
 		}()
 	}
+	go d.returnMemory(ctx)
 	if d.settings.idleExit > 0 {
 		d.activity.change(0)
 		go d.awaitIdle(ctx, d.settings.idleExit)

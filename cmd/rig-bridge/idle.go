@@ -12,7 +12,7 @@ import (
 type activity struct {
 	mu     sync.Mutex
 	active int
-	since  time.Time // when the last request ended
+	since  time.Time // when the last request began or ended
 }
 
 // watched counts the requests that h serves.
@@ -39,6 +39,13 @@ func (a *activity) idle() time.Duration {
 		return 0
 	}
 	return time.Since(a.since)
+}
+
+// restingSince returns when a request last began or ended.
+func (a *activity) restingSince() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.since
 }
 
 // errIdle ends a daemon that was started for others and is not needed any more.
