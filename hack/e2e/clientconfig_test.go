@@ -165,16 +165,4 @@ func TestReadmeShowsTheTruth(t *testing.T) {
 	if !slices.Contains(shown, strings.TrimSpace(said.Instructions)+"\n") {
 		t.Error("the README does not show the server's instructions as they are (mcpserver/tools/instructions.md)")
 	}
-	binary, err := daemon.Build("rig-bridge")
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls := regexp.MustCompile(`rig-bridge (serve|service [a-z]+|stdio|version)( --[a-z-]+)*`).FindAllString(readme, -1)
-	slices.Sort(calls)
-	for _, call := range slices.Compact(calls) {
-		args := strings.Fields(call)[1:]
-		if out, err := exec.Command(binary, append(args[:len(args):len(args)], "--help")...).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v: %s", call, err, out)
-		}
-	}
 }

@@ -51,7 +51,13 @@ type tunnelBed struct {
 
 func newTunnelBed(t testing.TB) *tunnelBed {
 	t.Helper()
-	b := &tunnelBed{TB: t, d: daemon.Start(t, daemon.Options{Env: []string{"CONTROL_PLANE_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}})}
+	return newTunnelBedOn(t, daemon.Options{})
+}
+
+func newTunnelBedOn(t testing.TB, o daemon.Options) *tunnelBed {
+	t.Helper()
+	o.Env = append(o.Env, "CONTROL_PLANE_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+	b := &tunnelBed{TB: t, d: daemon.Start(t, o)}
 	port, err := daemon.FreePort()
 	if err != nil {
 		t.Fatal(err)
