@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -171,9 +172,9 @@ func TestGoInstall(t *testing.T) {
 	}
 }
 
-// TestFreshMachine types the two commands of the README in a fresh Debian that has systemd: it builds from the sources
-// there, with a Go toolchain, a module cache and a build cache that are lent to it, installs, has the service started, and
-// works.
+// TestFreshMachine types the commands of the README in a fresh Debian that has systemd: it builds from the sources there,
+// with a Go toolchain, a module cache and a build cache that are lent to it, installs, has the service started, works,
+// upgrades, and removes everything.
 func TestFreshMachine(t *testing.T) {
 	if os.Getenv(freshEnv) == "" {
 		t.Skip("builds what other tests do not, some 6 minutes of two processors; set " + freshEnv + "=1")
@@ -212,16 +213,16 @@ func (d *debian) asAPerson(t *testing.T, port int) {
 		for i in $(seq 600); do systemctl --user show --property=Version >/dev/null 2>&1 && break; sleep 0.1; done
 		set -ex
 		cd /srv
-		hack/install
-		rig-bridge service install --start
-		rig-bridge service status
-		rigctl status
+		`+readmeCommands(t, "hack/install")+`
+		~/.local/bin/rig-bridge service status
+		~/.local/bin/rigctl status
 		read -r line # until the test has done its part
-		rig-bridge service uninstall
-		hack/install uninstall
+		`+strings.ReplaceAll(readmeCommands(t, "git pull && "), "git pull && ", "")+`
+		~/.local/bin/rigctl status
+		`+readmeCommands(t, "~/.local/bin/rig-bridge service uninstall")+`
 		kill %1
 		wait %1`)
-	cmd.Env = append(cmd.Env, "XDG_RUNTIME_DIR=/run/user/0", "PATH=/root/.local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	cmd.Env = append(cmd.Env, "XDG_RUNTIME_DIR=/run/user/0", "PATH=/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"GOTOOLCHAIN=local", "GOMODCACHE=/mnt", "GOPROXY=off")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -251,34 +252,76 @@ func (d *debian) asAPerson(t *testing.T, port int) {
 		t.Errorf("removing it again: %v\n%s", err, out.String())
 	}
 	t.Logf("%s", out.String())
-	for _, file := range []string{".local/bin/rig-bridge", ".local/bin/rigctl", ".config/systemd/user/rig-bridge.service"} {
-		if exists(filepath.Join(d.root, "root", file)) {
-			t.Errorf("%s is left", file)
+	for _, path := range listing(t, filepath.Join(d.root, "root")) {
+		if info, err := os.Lstat(filepath.Join(d.root, "root", path)); err == nil && !info.IsDir() && strings.Contains(path, "rig") && !strings.HasPrefix(path, ".cache/go-build") {
+			t.Errorf("left over: %s", path)
 		}
 	}
 }
 
-// TestRelease builds the whole release for this machine's architecture twice, in different directories, and for
-// macOS once.
+// TestRelease builds the release for this machine's architecture twice, in different directories, the second time with
+// all of Linux and macOS.
 func TestRelease(t *testing.T) {
 	if os.Getenv(freshEnv) == "" {
 		t.Skip("builds everything anew for several systems; set " + freshEnv + "=1")
 	}
-	var sums []string
-	for range 2 {
+	native := "linux/" + runtime.GOARCH
+	var sums [2][]string
+	for i, targets := range []string{native, "linux/amd64 linux/arm64 darwin/amd64 darwin/arm64"} {
 		tree, dist := realDir(t), filepath.Join(realDir(t), "dist")
 		if out, err := exec.Command("git", "clone", "--quiet", daemon.Root(), tree).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		cmd := exec.Command("hack/release", dist)
-		cmd.Dir, cmd.Env = tree, append(os.Environ(), "TARGETS=linux/"+runtime.GOARCH)
+		cmd := exec.CommandContext(bounded(t, 60*time.Minute), "hack/release", dist)
+		cmd.Dir, cmd.Env = tree, append(os.Environ(), "TARGETS="+targets)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		sums = append(sums, text(t, filepath.Join(dist, "SHA256SUMS")))
+		sums[i] = strings.Split(text(t, filepath.Join(dist, "SHA256SUMS")), "\n")
+		programsOf(t, dist, strings.Fields(targets))
 	}
-	if sums[0] != sums[1] {
-		t.Errorf("not reproducible:\n%s\n%s", sums[0], sums[1])
+	for _, line := range sums[0] {
+		if !slices.Contains(sums[1], line) {
+			t.Errorf("not reproducible: %s is not in %q", line, sums[1])
+		}
+	}
+}
+
+// programsOf looks into the archives of a release: a program for each system, without symbols and linked statically.
+func programsOf(t *testing.T, dist string, targets []string) {
+	t.Helper()
+	for _, target := range targets {
+		system, arch, _ := strings.Cut(target, "/")
+		archives, err := filepath.Glob(filepath.Join(dist, "*_"+system+"_"+arch+".tar.gz"))
+		if err != nil || len(archives) != 1 {
+			t.Fatalf("%s: archives %v, %v", target, archives, err)
+		}
+		dir := realDir(t)
+		if out, err := exec.Command("tar", "-xzf", archives[0], "-C", dir, "--strip-components=1").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, name := range []string{"rig-bridge", "rigctl"} {
+			program := filepath.Join(dir, name)
+			out, err := exec.Command("go", "version", "-m", program).CombinedOutput()
+			for _, want := range []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=0", "-trimpath=true"} {
+				if err != nil || !strings.Contains(string(out), want) {
+					t.Errorf("%s %s: no %s: %v", target, name, want, err)
+				}
+			}
+			if system != "linux" {
+				continue
+			}
+			f, err := elf.Open(program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Section(".symtab") != nil || f.Section(".interp") != nil {
+				t.Errorf("%s %s has symbols, or wants a dynamic linker", target, name)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 
@@ -323,9 +366,12 @@ func debianRoot(t *testing.T, packages ...string) *debian {
 	if !exists(archive) {
 		fresh := archive + ".new.tar"
 		// Packages configure themselves while it is made: in namespaces, too.
-		cmd := exec.CommandContext(bounded(t, 5*time.Minute), "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-			mmdebstrap, "--quiet", "--variant=essential", "--include="+strings.Join(packages, ","), string(codename[1]), fresh, mirror)
-		if out, err := cmd.CombinedOutput(); err != nil {
+		args := []string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", mmdebstrap, "--quiet", "--variant=essential", "--dpkgopt=force-unsafe-io"}
+		for _, name := range packages {
+			args = append(args, "--include="+name)
+		}
+		cmd := exec.CommandContext(bounded(t, 10*time.Minute), "unshare", append(args, string(codename[1]), fresh, mirror)...)
+		if out, err := together(cmd); err != nil {
 			t.Skipf("no Debian can be made here: %v: %s", err, lastLine(out))
 		}
 		if err := os.Rename(fresh, archive); err != nil {
@@ -339,7 +385,7 @@ func debianRoot(t *testing.T, packages ...string) *debian {
 	if err := os.Chmod(d.root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := d.command(t, "true").CombinedOutput(); err != nil {
+	if out, err := together(d.command(t, "true")); err != nil {
 		t.Skipf("needs a machine that lets root make namespaces and mounts: %v: %s", err, out)
 	}
 	return d
@@ -377,12 +423,21 @@ func (d *debian) command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// together runs a command that ends with the test, even if the test is killed, and returns what it said.
+func together(cmd *exec.Cmd) ([]byte, error) {
+	runtime.LockOSThread() // the kernel ends the command with the thread
+	defer runtime.UnlockOSThread()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	return cmd.CombinedOutput()
+}
+
 // run runs a command in the Debian.
 func (d *debian) run(t *testing.T, args ...string) string {
 	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	out, err := d.command(t, args...).CombinedOutput()
+	out, err := together(d.command(t, args...))
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
 	}

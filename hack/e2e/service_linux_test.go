@@ -107,7 +107,7 @@ func outsideSystemd(t *testing.T) {
 	cmd := exec.CommandContext(bounded(t, 5*time.Minute), "unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child",
 		self, "-test.run=^TestService$", "-test.v", "-test.timeout=5m")
 	cmd.Env = append(os.Environ(), insideEnv+"="+binary)
-	out, err := cmd.CombinedOutput()
+	out, err := together(cmd)
 	t.Logf("%s", out)
 	switch {
 	case bytes.Contains(out, []byte("--- SKIP: TestService ")):
