@@ -7,7 +7,7 @@ export type Route =
 
 /** parse reads a fragment; what it does not know is the overview. */
 export function parse(hash: string): Route {
-  const [key, value] = hash.replace(/^#/, "").split("=", 2) as [string, string?];
+  const [, key, value] = /^#?([^=]*)=?(.*)$/s.exec(hash)!;
   if (key === "inbox") return { at: "inbox" };
   if ((key === "thread" || key === "project" || key === "operation" || key === "handoff") && value) {
     return { at: key, id: decode(value) };
