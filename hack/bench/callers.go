@@ -101,7 +101,7 @@ func (r *callersReport) charts() map[string]chart {
 	latency.title, latency.yName, latency.yLog = "Latency", "milliseconds", true
 	throughput.title, throughput.yName = "Throughput", "calls a second"
 	for _, t := range callerTools {
-		p50, p95, limit, per := series{name: t.name + ", p50"}, series{name: t.name + ", p95"}, series{name: t.name + ", limit"}, series{name: t.name}
+		p50, p95, limit, per := series{name: t.name + ", p50"}, series{name: "same, p95", dashes: beside}, series{name: "same, limit", dashes: "2 3"}, series{name: t.name}
 		for _, row := range r.Rows {
 			if row.Name == t.name {
 				x := float64(row.Callers)

@@ -18,9 +18,10 @@ type chart struct {
 	series       []series
 }
 
-// series is one line.
+// series is one line. With dashes it has the colour of the one before, to which it belongs.
 type series struct {
 	name   string
+	dashes string
 	points []point
 }
 
@@ -75,11 +76,22 @@ func (c chart) svg() string {
 	middle := float64(chartTop+chartHeight-chartBottom) / 2
 	fmt.Fprintf(&b, `<text x="20" y="%.1f" text-anchor="middle" transform="rotate(-90 20 %.1f)">%s</text>`+"\n", middle, middle, html.EscapeString(c.yName))
 	for i, s := range c.series {
-		c.line(&b, s, colours[i%len(colours)], x, y)
+		c.line(&b, s, c.colour(i), x, y)
 	}
 	c.legend(&b)
 	b.WriteString("</svg>\n")
 	return b.String()
+}
+
+// colour of the line with a number.
+func (c chart) colour(number int) string {
+	own := -1
+	for _, s := range c.series[:number+1] {
+		if s.dashes == "" {
+			own++
+		}
+	}
+	return colours[max(own, 0)%len(colours)]
 }
 
 // line draws one series. A few points are marked, many are not.
@@ -90,7 +102,7 @@ func (c chart) line(b *strings.Builder, s series, colour string, x, y axis) {
 			path = append(path, fmt.Sprintf("%.1f,%.1f", x.at(p.x), y.at(p.y)))
 		}
 	}
-	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="1.8" points="%s"/>`+"\n", colour, strings.Join(path, " "))
+	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="1.8" stroke-dasharray="%s" points="%s"/>`+"\n", colour, s.dashes, strings.Join(path, " "))
 	if len(path) > 30 {
 		return
 	}
@@ -103,8 +115,8 @@ func (c chart) line(b *strings.Builder, s series, colour string, x, y axis) {
 func (c chart) legend(b *strings.Builder) {
 	for i, s := range c.series {
 		at := float64(chartTop + 12 + 20*i)
-		fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s" stroke-width="3"/>`+"\n",
-			chartWidth-chartRight+14, at-4, chartWidth-chartRight+36, at-4, colours[i%len(colours)])
+		fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s" stroke-width="3" stroke-dasharray="%s"/>`+"\n",
+			chartWidth-chartRight+10, at-4, chartWidth-chartRight+36, at-4, c.colour(i), s.dashes)
 		label(b, chartWidth-chartRight+42, at, "start", 12, s.name)
 	}
 }
@@ -168,11 +180,11 @@ func newAxis(logarithmic bool, from, to float64, values []float64) axis {
 	return a
 }
 
-// step is the distance of the ticks of a linear axis: 1, 2 or 5 times a power of ten.
+// step is the distance of the ticks of a linear axis: 1, 2, 4 or 5 times a power of ten.
 func (a axis) step() float64 {
 	rough := (a.top - a.low) / 6
 	power := math.Pow(10, math.Floor(math.Log10(rough)))
-	for _, m := range []float64{1, 2, 5} {
+	for _, m := range []float64{1, 2, 4, 5} {
 		if m*power >= rough {
 			return m * power
 		}

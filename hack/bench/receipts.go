@@ -302,10 +302,13 @@ func (r *receiptsReport) print(to io.Writer) error {
 	return err
 }
 
+// beside are the dashes of what is shown to compare with.
+const beside = "6 4"
+
 // charts show growth with the number of receipts.
 func (r *receiptsReport) charts() map[string]chart {
-	over := func(name string, of func(receiptRow) float64) series {
-		s := series{name: name}
+	over := func(name, dashes string, of func(receiptRow) float64) series {
+		s := series{name: name, dashes: dashes}
 		for _, row := range r.Rows {
 			s.points = append(s.points, point{float64(row.Receipts), of(row)})
 		}
@@ -314,22 +317,22 @@ func (r *receiptsReport) charts() map[string]chart {
 	base := chart{note: r.Machine, xName: "receipts in the store", xLog: true}
 	start, mem, latency, disk := base, base, base, base
 	start.title, start.yName = "Start to ready", "milliseconds, median"
-	start.series = []series{over("with receipts", func(r receiptRow) float64 { return median(r.StartMS) }),
-		over("empty store", func(r receiptRow) float64 { return median(r.EmptyStartMS) }),
-		over("processor time", func(r receiptRow) float64 { return r.StartCPUMS })}
+	start.series = []series{over("with receipts", "", func(r receiptRow) float64 { return median(r.StartMS) }),
+		over("empty store", beside, func(r receiptRow) float64 { return median(r.EmptyStartMS) }),
+		over("processor time", "", func(r receiptRow) float64 { return r.StartCPUMS })}
 	mem.title, mem.yName = "Memory of the daemon", "MiB"
-	mem.series = []series{over("idle, resident", func(r receiptRow) float64 { return r.Idle.Resident }),
-		over("idle, anonymous", func(r receiptRow) float64 { return r.Idle.Anonymous }),
-		over("listing, resident", func(r receiptRow) float64 { return r.Listing.Peak.Resident }),
-		over("listing, anonymous", func(r receiptRow) float64 { return r.Listing.Peak.Anonymous }),
-		over("empty store, resident", func(r receiptRow) float64 { return r.EmptyIdle.Resident }),
-		over("empty store, anonymous", func(r receiptRow) float64 { return r.EmptyIdle.Anonymous })}
+	mem.series = []series{over("idle, resident", "", func(r receiptRow) float64 { return r.Idle.Resident }),
+		over("same, empty store", beside, func(r receiptRow) float64 { return r.EmptyIdle.Resident }),
+		over("idle, anonymous", "", func(r receiptRow) float64 { return r.Idle.Anonymous }),
+		over("same, empty store", beside, func(r receiptRow) float64 { return r.EmptyIdle.Anonymous }),
+		over("listing, resident", "", func(r receiptRow) float64 { return r.Listing.Peak.Resident }),
+		over("listing, anonymous", "", func(r receiptRow) float64 { return r.Listing.Peak.Anonymous })}
 	latency.title, latency.yName = "Latency of one caller", "milliseconds, median"
 	for i, t := range receiptTools {
-		latency.series = append(latency.series, over(t.name, func(r receiptRow) float64 { return r.Tools[i].P50MS }),
-			over(t.name+", empty", func(r receiptRow) float64 { return r.Tools[i].EmptyMS }))
+		latency.series = append(latency.series, over(t.name, "", func(r receiptRow) float64 { return r.Tools[i].P50MS }),
+			over("same, empty store", beside, func(r receiptRow) float64 { return r.Tools[i].EmptyMS }))
 	}
 	disk.title, disk.yName, disk.yLog = "State directory", "MiB on disk", true
-	disk.series = []series{over("disk", func(r receiptRow) float64 { return r.DiskMB })}
+	disk.series = []series{over("disk", "", func(r receiptRow) float64 { return r.DiskMB })}
 	return map[string]chart{"receipts-start": start, "receipts-memory": mem, "receipts-latency": latency, "receipts-disk": disk}
 }
