@@ -245,6 +245,10 @@ func TestSummary(t *testing.T) {
 	usual := func(read int64) []step {
 		return []step{{"sent", 0}, {"received", 10_000}, {"worked", 10_000 + read}, {"answered", 20_000 + read}}
 	}
+	passed := []step{{"received", 1}, {"reconciling", 2}, {"reconciling", 3}, {"working", 4}, {"reconciling", 5}, {"worked", 6}, {"reconciling", 7}, {"before-terminal", 8}, {"written", 9}}
+	if got := onTheWay(passed); len(got) != 6 || got[1].at != 3 || got[3].name != "worked" || got[4].at != 7 {
+		t.Errorf("on the way: %v", got)
+	}
 	got, err := summarize("read", [][]step{usual(5000), {{"sent", 0}, {"answered", 1}}, usual(7000), usual(6000)})
 	if err != nil {
 		t.Fatal(err)

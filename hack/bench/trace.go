@@ -139,7 +139,7 @@ func traceCalls(ctx context.Context, s *server, t tool, file string, calls int, 
 	}
 	var all [][]step
 	for i := range sent {
-		if own := within(noted, sent[i], got[i]); len(own) > 0 {
+		if own := onTheWay(within(noted, sent[i], got[i])); len(own) > 0 {
 			all = append(all, slices.Concat([]step{{"sent", sent[i]}}, own, []step{{"answered", got[i]}}))
 		}
 	}
@@ -184,6 +184,21 @@ func within(all []step, from, to int64) (own []step) {
 	}
 	return own
 }
+
+// onTheWay leaves out what the call does not wait for: the end of the writing, which the client sees first as often
+// as not, and looks of a worker that find nothing to do, while the tool works.
+func onTheWay(all []step) (own []step) {
+	for i, s := range all {
+		idle := s.name == "reconciling" && (i+1 == len(all) || !slices.Contains(reconciled, all[i+1].name))
+		if s.name != "written" && !idle {
+			own = append(own, s)
+		}
+	}
+	return own
+}
+
+// reconciled are the steps that a worker takes by itself or has the runner take.
+var reconciled = []string{"working", "before-running", "before-terminal"}
 
 // summarize takes the calls that passed the most usual sequence of steps.
 func summarize(name string, calls [][]step) (traceTool, error) {
@@ -247,39 +262,37 @@ func (t *traceTool) group() {
 
 // hopGroups name the hops by the step at which they end. Where it depends on the step before, that is named too.
 var hopGroups = map[string]string{
-	"received":                      "client and network, there",
-	"parsed":                        "transport: body and message",
-	"validated":                     "validation",
-	"before-claim":                  "lookup of the workspace",
-	"claimed":                       "create",
-	"made":                          "create",
-	"reconciling":                   "watch and queue",
-	"working":                       "start of the runner",
-	"worked":                        "runner: the tool",
-	"prepared":                      "runner: plan of the change",
-	"before-running":                "reconcile: admit",
-	"running":                       "reconcile: record the attempt",
-	"running-durable":               "sync of the attempt",
-	"before-effect":                 "runner: environment",
-	"temp-written":                  "runner: new file and its sync",
-	"before-rename":                 "runner: compare once more",
-	"renamed":                       "runner: rename",
-	"command-started":               "runner: fork and exec",
-	"command-ended":                 "runner: the command",
-	"before-terminal":               "reconcile: outcome",
-	"terminal":                      "reconcile: record the outcome",
-	"told":                          "watch: the waiter is told",
-	"before-answer":                 "sync of the outcome",
-	"encoded":                       "answer: render and encode",
-	"written":                       "answer: write",
-	"answered":                      "client and network, back",
-	"renamed reconciling":           "runner: directory sync, queue",
-	"worked reconciling":            "queue",
-	"command-ended reconciling":     "queue",
-	"prepared reconciling":          "queue",
-	"reconciling reconciling":       "watch and queue",
-	"running reconciling":           "watch and queue",
-	"running-durable before-effect": "runner: environment",
+	"received":                  "client and network, there",
+	"parsed":                    "transport: body and message",
+	"validated":                 "validation",
+	"before-claim":              "lookup of the workspace",
+	"claimed":                   "create",
+	"made":                      "create",
+	"reconciling":               "watch and queue",
+	"working":                   "start of the runner",
+	"worked":                    "runner: the tool",
+	"prepared":                  "runner: plan of the change",
+	"before-running":            "reconcile: admit",
+	"running":                   "reconcile: record the attempt",
+	"running-durable":           "sync of the attempt",
+	"before-effect":             "runner: environment",
+	"temp-written":              "runner: new file and its sync",
+	"before-rename":             "runner: compare once more",
+	"renamed":                   "runner: rename",
+	"command-started":           "runner: fork and exec",
+	"command-ended":             "runner: the command",
+	"before-terminal":           "reconcile: outcome",
+	"terminal":                  "reconcile: record the outcome",
+	"told":                      "watch: the waiter is told",
+	"before-answer":             "sync of the outcome",
+	"encoded":                   "answer: render and encode",
+	"answered":                  "answer: write, network and client",
+	"renamed reconciling":       "runner: directory sync, queue",
+	"worked reconciling":        "queue",
+	"command-ended reconciling": "queue",
+	"prepared reconciling":      "queue",
+	"reconciling working":       "reconcile: admit",
+	"running working":           "start of the runner",
 }
 
 func groupOf(from, to string) string {
