@@ -266,6 +266,28 @@ func (r *Reconciler) runsOf(ctx context.Context, t *v1alpha1.Thread, do func(con
 	return nil
 }
 
+// runsOfDeleted removes the runs of threads that are gone. One look at all runs serves all threads that may have more
+// than they name.
+func (r *Reconciler) runsOfDeleted(ctx context.Context, threads []*v1alpha1.Thread) error {
+	many := map[string]bool{}
+	for _, t := range threads {
+		if len(t.Status.Runs) >= named {
+			many[t.Name] = true
+		} else if err := r.runsOf(ctx, t, r.removeDanglingRun); err != nil {
+			return err
+		}
+	}
+	if len(many) == 0 {
+		return nil
+	}
+	return r.eachRun(ctx, client.MatchingFields{}, func(ctx context.Context, run *v1alpha1.Run) error {
+		if !many[run.Spec.ThreadRef.Name] {
+			return nil
+		}
+		return r.removeDanglingRun(ctx, run)
+	})
+}
+
 // danglingRuns removes all runs and handoffs whose owners are gone.
 func (r *Reconciler) danglingRuns(ctx context.Context) error {
 	err := r.eachRun(ctx, client.MatchingFields{}, func(ctx context.Context, run *v1alpha1.Run) error { return r.removeDangling(ctx, run) })

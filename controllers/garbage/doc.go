@@ -18,6 +18,7 @@
 // Invariants:
 //   - an object is deleted only if each of its owners is gone: not there under that name with that UID, by the API
 //     and not by the cache alone;
+//   - making and closing costs a look at what was made: nothing is listed, however many threads there are;
 //   - a crash loses nothing for good: what dangles after a restart is found by a look at everything, threads and
 //     workspaces at the start and runs and handoffs, which may be very many, some minutes later and page by page.
 package garbage

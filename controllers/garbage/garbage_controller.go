@@ -3,10 +3,13 @@ package garbage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/workqueue"
@@ -23,7 +26,7 @@ import (
 // again is when an owner that waits for what it owns is looked at if nothing wakes the collector before.
 const again = time.Second
 
-// pass is the one request of the queue: each look covers all owners, so that deleting many costs one.
+// pass is the one request of the queue: each covers all that is noted, so that deleting many costs one.
 var pass = reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 
 // Reconciler collects what has lost its owners. All fields but the unexported are required.
@@ -34,10 +37,18 @@ type Reconciler struct {
 	// LookAfter is how long after a start everything is looked at once, for what a crash may have left.
 	LookAfter time.Duration
 
-	mu      sync.Mutex
-	deleted []*v1alpha1.Thread     // whose runs are still to be removed
-	handoff []types.NamespacedName // of runs that were deleted
-	all     bool                   // runs and handoffs are to be looked at, each of them
+	mu    sync.Mutex
+	noted noted
+}
+
+// noted is what is to be looked at. Making and closing things costs a look at them and at nothing else.
+type noted struct {
+	came     []client.Object             // have owners, which may have gone before the cache showed them
+	going    map[types.UID]client.Object // owners that are marked as deleted
+	threads  []*v1alpha1.Thread          // were deleted: their workspaces and runs are to go
+	projects bool                        // some were deleted: their threads are to go
+	handoffs []types.NamespacedName      // of runs that were deleted
+	all      bool                        // runs and handoffs, each of them
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -50,7 +61,6 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 		Watches(&v1alpha1.Thread{}, r.changes()).
 		Watches(&v1alpha1.Workspace{}, r.changes()).
 		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
-			q.Add(pass)
 			go r.lookLater(ctx, q)
 			go r.watchRuns(ctx, q)
 			return nil
@@ -58,29 +68,54 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 		Complete(r)
 }
 
-// changes wakes the collector when an object is gone or is to go, and after one has come, because its owner may
-// have gone before the cache showed it.
+// changes notes what has come, what is to go and what is gone.
 func (r *Reconciler) changes() handler.Funcs {
-	going := func(o client.Object, q queue) {
-		if !o.GetDeletionTimestamp().IsZero() {
-			q.Add(pass)
-		}
-	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			if going(e.Object, q); len(e.Object.GetOwnerReferences()) > 0 {
-				q.AddAfter(pass, again)
-			}
+			r.note(q, func(n *noted) bool {
+				if len(e.Object.GetOwnerReferences()) > 0 {
+					n.came = append(n.came, e.Object)
+				}
+				return n.goes(e.Object) || len(e.Object.GetOwnerReferences()) > 0
+			})
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { going(e.ObjectNew, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			r.note(q, func(n *noted) bool { return n.goes(e.ObjectNew) })
+		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
-			if t, ok := e.Object.(*v1alpha1.Thread); ok {
-				r.mu.Lock()
-				r.deleted = append(r.deleted, t)
-				r.mu.Unlock()
-			}
-			q.Add(pass)
+			r.note(q, func(n *noted) bool {
+				switch o := e.Object.(type) {
+				case *v1alpha1.Project:
+					n.projects = true
+				case *v1alpha1.Thread:
+					n.threads = append(n.threads, o)
+				default: // it owned nothing, but an owner may wait for its end
+					return len(n.going) > 0
+				}
+				return true
+			})
 		},
+	}
+}
+
+// goes notes an owner that is marked as deleted.
+func (n *noted) goes(o client.Object) bool {
+	if _, ownsNothing := o.(*v1alpha1.Workspace); ownsNothing || o.GetDeletionTimestamp().IsZero() {
+		return false
+	}
+	if n.going == nil {
+		n.going = map[types.UID]client.Object{}
+	}
+	n.going[o.GetUID()] = o
+	return true
+}
+
+// note changes what is noted, and has it looked at if that is worth it.
+func (r *Reconciler) note(q queue, change func(*noted) (worth bool)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if change(&r.noted) {
+		q.Add(pass)
 	}
 }
 
@@ -94,10 +129,10 @@ func (r *Reconciler) lookLater(ctx context.Context, q queue) {
 }
 
 func (r *Reconciler) lookAtAll(q queue) {
-	r.mu.Lock()
-	r.all = true
-	r.mu.Unlock()
-	q.Add(pass)
+	r.note(q, func(n *noted) bool {
+		n.all = true
+		return true
+	})
 }
 
 // watchRuns notes the runs that are deleted. The cache holds only those that are working.
@@ -121,95 +156,88 @@ func (r *Reconciler) noteRuns(w watch.Interface, q queue) {
 	defer w.Stop()
 	for e := range w.ResultChan() {
 		if run, ok := e.Object.(*v1alpha1.Run); ok && e.Type == watch.Deleted {
-			r.mu.Lock()
-			r.handoff = append(r.handoff, types.NamespacedName{Namespace: run.Namespace, Name: v1alpha1.HandoffName(run.Name)})
-			r.mu.Unlock()
-			q.Add(pass)
+			r.note(q, func(n *noted) bool {
+				n.handoffs = append(n.handoffs, types.NamespacedName{Namespace: run.Namespace, Name: v1alpha1.HandoffName(run.Name)})
+				return true
+			})
 		}
 	}
 }
 
-// Reconcile looks at everything that is in the cache, and at what is noted beside.
+// Reconcile looks at what is noted.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (res ctrl.Result, err error) {
 	r.mu.Lock()
-	deleted, handoffs, all := r.deleted, r.handoff, r.all
-	r.deleted, r.handoff, r.all = nil, nil, false
+	n := r.noted
+	r.noted = noted{}
 	r.mu.Unlock()
-	waiting, err := r.collect(ctx, deleted, handoffs, all)
+	waiting, err := r.collect(ctx, n)
 	if err != nil { // nothing noted may be forgotten
-		r.mu.Lock()
-		r.deleted, r.handoff, r.all = append(deleted, r.deleted...), append(handoffs, r.handoff...), all || r.all
-		r.mu.Unlock()
-		return res, err
+		waiting = n
 	}
-	if waiting {
+	r.mu.Lock()
+	r.noted = waiting.and(r.noted)
+	r.mu.Unlock()
+	if len(waiting.going) > 0 {
 		res.RequeueAfter = again
 	}
-	return res, nil
+	return res, err
 }
 
-// collect does one pass. It says whether an owner waits for what it owns.
-func (r *Reconciler) collect(ctx context.Context, deleted []*v1alpha1.Thread, handoffs []types.NamespacedName, all bool) (waiting bool, err error) {
-	owners, owned, err := r.cached(ctx)
-	if err != nil {
-		return false, err
+// and returns both together.
+func (n noted) and(more noted) noted {
+	if n.going == nil {
+		n.going = map[types.UID]client.Object{}
 	}
-	for uid, dependents := range owned {
-		if owners[uid] != nil {
-			continue
-		}
-		for _, o := range dependents {
-			if err := r.removeDangling(ctx, o); err != nil {
-				return false, err
-			}
+	maps.Copy(n.going, more.going)
+	return noted{came: append(n.came, more.came...), going: n.going, threads: append(n.threads, more.threads...),
+		projects: n.projects || more.projects, handoffs: append(n.handoffs, more.handoffs...), all: n.all || more.all}
+}
+
+// collect does one pass. It returns the owners that wait for what they own.
+func (r *Reconciler) collect(ctx context.Context, n noted) (waiting noted, err error) {
+	for _, o := range n.came {
+		if err := r.removeDangling(ctx, o); err != nil {
+			return waiting, err
 		}
 	}
-	for _, h := range handoffs {
+	if n.projects {
+		if err := r.danglingCached(ctx, &v1alpha1.ThreadList{}); err != nil {
+			return waiting, err
+		}
+	}
+	if len(n.threads) > 0 {
+		if err := r.danglingCached(ctx, &v1alpha1.WorkspaceList{}); err != nil {
+			return waiting, err
+		}
+	}
+	for _, h := range n.handoffs {
 		if err := r.remove(ctx, &v1alpha1.Handoff{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: h.Name}}); err != nil {
-			return false, err
+			return waiting, err
 		}
 	}
-	for _, o := range owners {
-		w, err := r.release(ctx, o)
+	for uid, o := range n.going {
+		wait, err := r.release(ctx, o)
 		if err != nil {
-			return false, err
+			return waiting, err
 		}
-		waiting = waiting || w
-	}
-	for _, t := range deleted {
-		if err := r.runsOf(ctx, t, r.removeDanglingRun); err != nil {
-			return false, err
+		if wait {
+			waiting = waiting.and(noted{going: map[types.UID]client.Object{uid: o}})
 		}
 	}
-	if all {
+	if err := r.runsOfDeleted(ctx, n.threads); err != nil {
+		return waiting, err
+	}
+	if n.all {
 		return waiting, r.danglingRuns(ctx)
 	}
 	return waiting, nil
 }
 
-// cached returns the owners that the cache holds, by their UID, and what each owner has there.
-func (r *Reconciler) cached(ctx context.Context) (owners map[types.UID]client.Object, owned map[types.UID][]client.Object, err error) {
-	projects, threads, workspaces := &v1alpha1.ProjectList{}, &v1alpha1.ThreadList{}, &v1alpha1.WorkspaceList{}
-	for _, list := range []client.ObjectList{projects, threads, workspaces} {
-		if err := r.Client.List(ctx, list, client.InNamespace(v1alpha1.Namespace)); err != nil {
-			return nil, nil, fmt.Errorf("list %T: %w", list, err)
-		}
+// danglingCached removes what the cache has of a kind and whose owners are gone. What it does not show yet is looked
+// at when it does.
+func (r *Reconciler) danglingCached(ctx context.Context, list client.ObjectList) error {
+	if err := r.Client.List(ctx, list, client.InNamespace(v1alpha1.Namespace)); err != nil {
+		return fmt.Errorf("list %T: %w", list, err)
 	}
-	owners, owned = map[types.UID]client.Object{}, map[types.UID][]client.Object{}
-	note := func(o client.Object) {
-		for _, ref := range o.GetOwnerReferences() {
-			owned[ref.UID] = append(owned[ref.UID], o)
-		}
-	}
-	for i := range projects.Items {
-		owners[projects.Items[i].UID] = &projects.Items[i]
-	}
-	for i := range threads.Items {
-		owners[threads.Items[i].UID] = &threads.Items[i]
-		note(&threads.Items[i])
-	}
-	for i := range workspaces.Items {
-		note(&workspaces.Items[i])
-	}
-	return owners, owned, nil
+	return meta.EachListItem(list, func(o runtime.Object) error { return r.removeDangling(ctx, o.(client.Object)) })
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -56,7 +54,24 @@ func newWorld(t *testing.T) world {
 }
 
 // collect runs the collector until the test ends.
-func (w world) collect(lookAfter time.Duration) {
+func (w world) collect(lookAfter time.Duration) { w.collectBehind(lookAfter, nil) }
+
+// behind is a client whose cache shows something else than there is.
+type behind struct {
+	client.Client
+	change func(client.ObjectList)
+}
+
+func (b behind) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := b.Client.List(ctx, list, options...)
+	if b.change != nil {
+		b.change(list)
+	}
+	return err
+}
+
+// collectBehind runs the collector with a cache that is behind.
+func (w world) collectBehind(lookAfter time.Duration, change func(client.ObjectList)) {
 	w.Helper()
 	skip := true
 	m, err := ctrl.NewManager(&rest.Config{Host: "in-process"}, ctrl.Options{
@@ -70,7 +85,7 @@ func (w world) collect(lookAfter time.Duration) {
 		Controller: config.Controller{SkipNameValidation: &skip},
 	})
 	w.must(err)
-	w.must((&garbage.Reconciler{Client: m.GetClient(), Live: w.api.Client, LookAfter: lookAfter}).SetupWithManager(m))
+	w.must((&garbage.Reconciler{Client: behind{m.GetClient(), change}, Live: w.api.Client, LookAfter: lookAfter}).SetupWithManager(m))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()
@@ -83,6 +98,10 @@ func (w world) collect(lookAfter time.Duration) {
 	if !m.GetCache().WaitForCacheSync(ctx) {
 		w.Fatal("the cache did not come up")
 	}
+	// It is at work once it has removed something; before that it may miss what is deleted.
+	nobody := metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project", Name: "none", UID: "none"}
+	w.must(w.api.Client.Create(ctx, &v1alpha1.Thread{ObjectMeta: named("t-first", nobody), Spec: v1alpha1.ThreadSpec{ProjectRef: v1alpha1.LocalReference{Name: "none"}, Cwd: "/none", Title: "none"}}))
+	w.becomes("first", counts{})
 }
 
 func (w world) must(err error) {
@@ -250,21 +269,15 @@ func TestCacheIsBehind(t *testing.T) {
 			w.must(w.api.Client.Update(t.Context(), &ws))
 		}
 	}
+	w.collectBehind(time.Hour, func(list client.ObjectList) {
+		if ws, ok := list.(*v1alpha1.WorkspaceList); ok {
+			before.DeepCopyInto(ws)
+		}
+	})
 	w.delete(&v1alpha1.Thread{}, "t-a")
 	w.delete(&v1alpha1.Thread{}, "t-b")
-	behind := interceptor.NewClient(w.api.Client, interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if ws, ok := list.(*v1alpha1.WorkspaceList); ok {
-				before.DeepCopyInto(ws)
-				return nil
-			}
-			return c.List(ctx, list, options...)
-		},
-	})
-	_, err := (&garbage.Reconciler{Client: behind, Live: w.api.Client}).Reconcile(t.Context(), ctrl.Request{})
-	w.must(err)
-	w.becomes("a", counts{0, 1, 0, 0, 1})
 	w.becomes("b", counts{0, 0, 0, 0, 1})
+	w.becomes("a", counts{0, 1, 0, 0, 1})
 }
 
 // A cache that is behind does not show yet what a deleted owner has: with orphan it stays all the same.
@@ -272,28 +285,55 @@ func TestOrphanOfACacheThatIsBehind(t *testing.T) {
 	w := newWorld(t)
 	w.family("a", 1)
 	w.family("b", 1)
+	w.collectBehind(time.Hour, func(list client.ObjectList) {
+		switch list := list.(type) {
+		case *v1alpha1.WorkspaceList:
+			list.Items = nil
+		case *v1alpha1.ThreadList:
+			list.Items = nil
+		}
+	})
 	w.delete(&v1alpha1.Project{}, "p-a", client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	w.delete(&v1alpha1.Thread{}, "t-b", client.PropagationPolicy(metav1.DeletePropagationOrphan))
-	behind := interceptor.NewClient(w.api.Client, interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			err := c.List(ctx, list, options...)
-			switch list := list.(type) {
-			case *v1alpha1.WorkspaceList:
-				list.Items = nil
-			case *v1alpha1.ThreadList:
-				list.Items = slices.DeleteFunc(list.Items, func(t v1alpha1.Thread) bool { return t.Name == "t-a" })
-			}
-			return err
-		},
-	})
-	r := &garbage.Reconciler{Client: behind, Live: w.api.Client}
-	_, err := r.Reconcile(t.Context(), ctrl.Request{})
-	w.must(err)
-	_, err = (&garbage.Reconciler{Client: w.api.Client, Live: w.api.Client}).Reconcile(t.Context(), ctrl.Request{})
-	w.must(err)
-	if err := w.api.Client.Get(t.Context(), server.Key("p-a"), &v1alpha1.Project{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the project is not gone: %v", err)
-	}
-	w.becomes("a", counts{1, 1, 1, 1, 1})
 	w.becomes("b", counts{0, 1, 1, 1, 1})
+	for deadline := time.Now().Add(time.Minute); w.api.Client.Get(t.Context(), server.Key("p-a"), &v1alpha1.Project{}) == nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the project is still there")
+		}
+	}
+	for _, o := range []struct {
+		name string
+		of   client.Object
+	}{{"t-a", &v1alpha1.Thread{}}, {"w-b", &v1alpha1.Workspace{}}, {"r-b-0", &v1alpha1.Run{}}, {v1alpha1.HandoffName("r-b-0"), &v1alpha1.Handoff{}}} {
+		w.must(w.api.Client.Get(t.Context(), server.Key(o.name), o.of))
+		if owners := o.of.GetOwnerReferences(); len(owners) > 0 {
+			t.Errorf("%T %s still has the owner %v", o.of, o.name, owners)
+		}
+	}
+}
+
+// What is made and closed costs a look at itself, and a thread that goes a look at what is open: the threads, which may
+// be very many, are not gone through.
+func TestThreadsAreNotListed(t *testing.T) {
+	w := newWorld(t)
+	w.family("a", 1)
+	var lists atomic.Int32
+	w.collectBehind(time.Hour, func(list client.ObjectList) {
+		if _, ok := list.(*v1alpha1.ThreadList); ok {
+			lists.Add(1)
+		}
+	})
+	w.family("b", 1)
+	w.delete(&v1alpha1.Workspace{}, "w-a")
+	w.becomes("a", counts{1, 0, 1, 1, 1})
+	w.delete(&v1alpha1.Thread{}, "t-b")
+	w.becomes("b", counts{0, 0, 0, 0, 1})
+	if n := lists.Load(); n > 0 {
+		t.Errorf("threads were listed %d times", n)
+	}
+	w.delete(&v1alpha1.Project{}, "p-a")
+	w.becomes("a", counts{0, 0, 0, 0, 1})
+	if n := lists.Load(); n == 0 {
+		t.Error("lists are not counted")
+	}
 }
