@@ -43,6 +43,7 @@ type opening struct {
 	project   *v1alpha1.Project
 	thread    *v1alpha1.Thread
 	workspace *v1alpha1.Workspace
+	made      []client.Object // by this call, and nobody has been told of it
 }
 
 // open admits a call of workspace_open. It makes objects under names that a repetition finds again, and what it
@@ -185,7 +186,25 @@ func (o *opening) makeThread(ctx context.Context) (*outcome, error) {
 	}
 	o.thread = &v1alpha1.Thread{ObjectMeta: o.meta(o.r.NewID(), v1alpha1.OwnedBy(o.project)),
 		Spec: v1alpha1.ThreadSpec{ProjectRef: v1alpha1.LocalReference{Name: o.project.Name}, Cwd: o.Cwd, Title: strings.TrimSpace(o.Title)}}
-	return nil, o.r.Client.Create(ctx, o.thread)
+	return nil, o.make(ctx, o.thread)
+}
+
+func (o *opening) make(ctx context.Context, obj client.Object) error {
+	if err := o.r.Client.Create(ctx, obj); err != nil {
+		return fmt.Errorf("make %T: %w", obj, err)
+	}
+	o.made = append(o.made, obj)
+	return nil
+}
+
+// unmake removes what this call has made, because it is refused.
+func (o *opening) unmake(ctx context.Context) error {
+	for _, obj := range o.made {
+		if err := o.r.Client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("remove %T, which is of no use: %w", obj, err)
+		}
+	}
+	return nil
 }
 
 // makeWorkspace takes the thread's open workspace or makes one. Simultaneous calls for one thread share it.
@@ -214,7 +233,7 @@ func (o *opening) makeWorkspace(ctx context.Context) (*outcome, error) {
 	}
 	o.workspace = &v1alpha1.Workspace{ObjectMeta: o.meta(o.r.NewID(), v1alpha1.OwnedBy(o.thread)),
 		Spec: v1alpha1.WorkspaceSpec{ThreadRef: v1alpha1.LocalReference{Name: o.thread.Name}, Cwd: o.Cwd}}
-	return nil, o.r.Client.Create(ctx, o.workspace)
+	return nil, o.make(ctx, o.workspace)
 }
 
 // awaitReady waits for the Workspace reconciler's word.
@@ -223,22 +242,26 @@ func (o *opening) awaitReady(ctx context.Context) (*outcome, error) {
 	defer cancel()
 	key := client.ObjectKeyFromObject(o.workspace)
 	delay := wait.Backoff{Duration: 500 * time.Microsecond, Factor: 1.5, Cap: 50 * time.Millisecond, Steps: 1000}.DelayFunc()
+	gone := false
 	err := delay.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := o.r.Live.Get(ctx, key, o.workspace)
-		return apierrors.IsNotFound(err) || o.judged(), client.IgnoreNotFound(err)
+		gone = apierrors.IsNotFound(err) || err == nil && !o.workspace.DeletionTimestamp.IsZero()
+		return gone || o.judged(), client.IgnoreNotFound(err)
 	})
 	if err != nil {
 		return nil, err
 	}
-	c := apimeta.FindStatusCondition(o.workspace.Status.Conditions, v1alpha1.ConditionReady)
-	if c != nil && c.Status == metav1.ConditionTrue {
+	if !gone && o.workspace.Ready() {
 		o.r.Used(o.workspace.Name)
 		return nil, nil
 	}
-	if c != nil && c.Reason == v1alpha1.ReasonWorkspaceLimit {
-		if err := o.r.Client.Delete(ctx, o.workspace); client.IgnoreNotFound(err) != nil {
-			return nil, err
-		}
+	if err := o.unmake(ctx); err != nil {
+		return nil, err
+	}
+	if gone {
+		return refused(v1alpha1.ReasonWorkspaceLimit, "The workspace was closed again at once, to make room for others that were opened. Call again."), nil
+	}
+	if c := apimeta.FindStatusCondition(o.workspace.Status.Conditions, v1alpha1.ConditionReady); c.Reason == v1alpha1.ReasonWorkspaceLimit {
 		return refused(v1alpha1.ReasonWorkspaceLimit, c.Message), nil
 	}
 	return refused(v1alpha1.ReasonInvalidWorkspace, clip(o.Cwd)+" is not there any more. Give the path of an existing directory."), nil
@@ -305,13 +328,17 @@ func (o *opening) readiness(c *project.Checkout) string {
 	text := fmt.Sprintf("Workspace ready: project %s, thread %s, in %s", strconv.Quote(o.project.Spec.DisplayName), strconv.Quote(o.thread.Spec.Title), o.Cwd)
 	if c != nil {
 		text += " (git"
-		if c.Branch != nil {
+		switch {
+		case c.Branch != nil:
 			text += ", branch " + *c.Branch
-		} else {
+		case c.Note == "":
 			text += ", detached"
 		}
 		if c.Dirty != nil && *c.Dirty {
 			text += ", with uncommitted changes"
+		}
+		if c.Note != "" {
+			text += "; " + c.Note
 		}
 		text += ")"
 	}

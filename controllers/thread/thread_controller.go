@@ -3,7 +3,6 @@ package thread
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
+	"github.com/rigbridge/rigbridge/controllers/lastuse"
 )
 
 const (
@@ -43,8 +43,7 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	mu   sync.Mutex
-	used map[string]time.Time // last use, newer than status
+	used lastuse.Times
 }
 
 // SetupWithManager has the manager run the reconciler.
@@ -81,35 +80,14 @@ func request(namespace, name string) reconcile.Request {
 }
 
 // Used notes that a thread was used. It is written to status lazily.
-func (r *Reconciler) Used(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.used == nil {
-		r.used = map[string]time.Time{}
-	}
-	r.used[name] = r.Now()
-}
-
-func (r *Reconciler) lastUse(t *v1alpha1.Thread) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if at, ok := r.used[t.Name]; ok {
-		return at
-	}
-	if t.Status.LastUsedTime != nil {
-		return t.Status.LastUsedTime.Time
-	}
-	return t.CreationTimestamp.Time
-}
+func (r *Reconciler) Used(name string) { r.used.Note(name, r.Now()) }
 
 // Reconcile looks at one thread.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.Result, err error) {
 	stored := &v1alpha1.Thread{}
 	if err := r.Live.Get(ctx, req.NamespacedName, stored); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.mu.Lock()
-			delete(r.used, req.Name)
-			r.mu.Unlock()
+			r.used.Forget(req.Name)
 		}
 		return res, client.IgnoreNotFound(err)
 	}
@@ -145,7 +123,7 @@ type observed struct {
 }
 
 func (r *Reconciler) observe(ctx context.Context, t *v1alpha1.Thread) (o observed, err error) {
-	o.lastUse, o.now = r.lastUse(t), r.Now()
+	o.lastUse, o.now = r.used.Of(t, t.Status.LastUsedTime), r.Now()
 	if o.latest, err = r.latest(ctx, t); err != nil || o.latest == nil || !o.latest.Working() {
 		return o, err
 	}

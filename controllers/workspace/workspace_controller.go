@@ -1,11 +1,12 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"sort"
-	"sync"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
+	"github.com/rigbridge/rigbridge/controllers/lastuse"
 )
 
 // Max is the number of workspaces that may be open at once.
@@ -47,8 +49,7 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	mu   sync.Mutex
-	used map[string]time.Time // last use, newer than status
+	used lastuse.Times
 }
 
 // SetupWithManager has the manager run the reconciler.
@@ -71,23 +72,14 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 }
 
 // Used notes that a workspace was used. It is written to status lazily.
-func (r *Reconciler) Used(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.used == nil {
-		r.used = map[string]time.Time{}
-	}
-	r.used[name] = r.Now()
-}
+func (r *Reconciler) Used(name string) { r.used.Note(name, r.Now()) }
 
 // Reconcile looks at one workspace.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.Result, err error) {
 	ws := &v1alpha1.Workspace{}
 	if err := r.Client.Get(ctx, req.NamespacedName, ws); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.mu.Lock()
-			delete(r.used, req.Name)
-			r.mu.Unlock()
+			r.used.Forget(req.Name)
 		}
 		return res, client.IgnoreNotFound(err)
 	}
@@ -133,12 +125,10 @@ const checkEvery = time.Minute
 func (r *Reconciler) judge(ws *v1alpha1.Workspace, room bool) {
 	ws.Status.ObservedGeneration = ws.Generation
 	ws.Status.Account, ws.Status.Host = r.Account, r.Host
-	r.mu.Lock()
-	if at, ok := r.used[ws.Name]; ok && (ws.Status.LastUsedTime == nil || at.Sub(ws.Status.LastUsedTime.Time) >= checkEvery) {
+	if at := r.lastUse(ws); ws.Status.LastUsedTime == nil || at.Sub(ws.Status.LastUsedTime.Time) >= checkEvery {
 		t := metav1.NewMicroTime(at)
 		ws.Status.LastUsedTime = &t
 	}
-	r.mu.Unlock()
 	if !room {
 		condition(ws, metav1.ConditionFalse, v1alpha1.ReasonWorkspaceLimit,
 			fmt.Sprintf("%d workspaces are open and none of them is idle. Close one.", Max))
@@ -151,6 +141,9 @@ func (r *Reconciler) judge(ws *v1alpha1.Workspace, room bool) {
 			"The directory is not there. Make it again, or close the workspace.")
 		ws.Status.Phase = v1alpha1.WorkspaceNotReady
 		return
+	}
+	if !ws.Ready() { // whoever waits for it has yet to use it
+		r.Used(ws.Name)
 	}
 	condition(ws, metav1.ConditionTrue, v1alpha1.ReasonOpened, "Calls are admitted.")
 	ws.Status.Phase = v1alpha1.WorkspaceReady
@@ -212,20 +205,24 @@ func (r *Reconciler) cancel(ctx context.Context, op *v1alpha1.Operation) error {
 }
 
 // makeRoom closes the least recently used idle workspaces until there is room for a new one, and says whether
-// there is.
+// there is. Of those that are being opened at the same time, the ones that come later do not count and none is closed.
 func (r *Reconciler) makeRoom(ctx context.Context, added *v1alpha1.Workspace) (room bool, _ error) {
 	all := &v1alpha1.WorkspaceList{}
 	if err := r.Client.List(ctx, all, client.InNamespace(added.Namespace)); err != nil {
 		return false, fmt.Errorf("list workspaces: %w", err)
 	}
-	open := all.Items[:0:0]
+	open, tooMany := all.Items[:0:0], 1-Max
 	for _, ws := range all.Items {
-		if ws.DeletionTimestamp.IsZero() && ws.Name != added.Name {
+		switch {
+		case !ws.DeletionTimestamp.IsZero() || ws.Name == added.Name:
+		case len(ws.Status.Conditions) > 0:
 			open = append(open, ws)
+			tooMany++
+		case earlier(&ws, added):
+			tooMany++
 		}
 	}
 	sort.Slice(open, func(i, j int) bool { return r.lastUse(&open[i]).Before(r.lastUse(&open[j])) })
-	tooMany := len(open) + 1 - Max
 	for i := 0; i < len(open) && tooMany > 0; i++ {
 		active, err := r.active(ctx, &open[i])
 		if err != nil {
@@ -243,16 +240,13 @@ func (r *Reconciler) makeRoom(ctx context.Context, added *v1alpha1.Workspace) (r
 	return tooMany <= 0, nil
 }
 
+// earlier is an order of workspaces that are being opened.
+func earlier(a, b *v1alpha1.Workspace) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
+}
+
 func (r *Reconciler) lastUse(ws *v1alpha1.Workspace) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if at, ok := r.used[ws.Name]; ok {
-		return at
-	}
-	if ws.Status.LastUsedTime != nil {
-		return ws.Status.LastUsedTime.Time
-	}
-	return ws.CreationTimestamp.Time
+	return r.used.Of(ws, ws.Status.LastUsedTime)
 }
 
 // onlyEnds passes an operation's end on. The cache then drops it, unless its command left processes running.
