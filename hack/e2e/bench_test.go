@@ -45,6 +45,11 @@ func report(t *testing.T, cmd *exec.Cmd, into any) {
 func TestBench(t *testing.T) {
 	run := bench(t)
 	d := daemon.Start(t, daemon.Options{})
+	for _, nonsense := range [][]string{{"no-such-mode"}, {"--short", "--url", d.URL(), "--token-file", d.StateDir()}, {"callers", "--counts", "-1"}} {
+		if out, err := run(nonsense...).CombinedOutput(); err == nil {
+			t.Errorf("%v passes: %s", nonsense, out)
+		}
+	}
 	type row struct {
 		Name                                string
 		P50MS, P99MS, LimitMS, CPUMS, Ratio float64
@@ -81,18 +86,6 @@ func TestBench(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		}
-	}
-}
-
-// TestBenchRefusesNonsense: what it cannot measure it does not pass over.
-func TestBenchRefusesNonsense(t *testing.T) {
-	run := bench(t)
-	d := daemon.Start(t, daemon.Options{})
-	if out, err := run("--short", "--json", "--url", d.URL(), "--token-file", d.StateDir()).CombinedOutput(); err == nil {
-		t.Errorf("a directory passes for the token file: %s", out)
-	}
-	if out, err := run("no-such-mode").CombinedOutput(); err == nil {
-		t.Errorf("an unknown mode passes: %s", out)
 	}
 }
 
