@@ -48,25 +48,26 @@ func newMachine(dir string, callers int) (*machine, error) {
 	for i := range callers {
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("flush-%d", i)))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("make a file to flush: %w", err), m.close())
+			m.close()
+			return nil, fmt.Errorf("make a file to flush: %w", err)
 		}
 		m.flush = append(m.flush, f)
 	}
 	var err error
 	if m.echo, err = startEcho(); err != nil {
-		return nil, errors.Join(err, m.close())
+		m.close()
+		return nil, err
 	}
 	return m, nil
 }
 
-func (m *machine) close() error {
+func (m *machine) close() {
 	for _, f := range m.flush {
 		_ = f.Close() // scratch
 	}
 	if m.echo != nil {
 		m.echo.stop()
 	}
-	return nil
 }
 
 // shooter does a tool's bounds. size is what the tool's own bodies have.

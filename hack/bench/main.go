@@ -132,7 +132,7 @@ func scratchDir() (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// run is one measurement of all tools.
+// measurement is one run of all tools.
 type measurement struct {
 	plan    plan
 	machine *machine
