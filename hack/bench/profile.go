@@ -64,7 +64,7 @@ func underLoad(ctx context.Context, dir, raw string, length time.Duration) error
 	if err != nil {
 		return err
 	}
-	f, err := newFixtures(ctx, filepath.Join(dir, "fixtures"), 2000, 1000)
+	f, err := newFixtures(ctx, filepath.Join(dir, "fixtures"), 300, 1000)
 	if err != nil {
 		return err
 	}
