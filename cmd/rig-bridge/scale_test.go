@@ -98,7 +98,8 @@ func (p past) thread(ctx context.Context, c *server.Client, project *v1alpha1.Pr
 		}
 		th.Status.Runs = append(th.Status.Runs, v1alpha1.LocalReference{Name: r.Name})
 	}
-	th.Status.LastUsedTime, th.Status.State = &used, v1alpha1.ThreadYourTurn
+	th.Status.ObservedGeneration, th.Status.State, th.Status.LastUsedTime = th.Generation, v1alpha1.ThreadYourTurn, &used
+	th.Status.CurrentRunRef = &th.Status.Runs[0]
 	return c.Status().Update(ctx, th)
 }
 

@@ -34,7 +34,7 @@ func (d *daemon) controlWork(ctx context.Context, m ctrl.Manager, workspaces *wo
 		return fmt.Errorf("set up the thread controller: %w", err)
 	}
 	projects := &project.Reconciler{Client: m.GetClient()}
-	if err := projects.SetupWithManager(ctx, m); err != nil {
+	if err := projects.SetupWithManager(m); err != nil {
 		return fmt.Errorf("set up the project controller: %w", err)
 	}
 	if err := (&garbage.Reconciler{Client: m.GetClient(), Live: d.api.Client, LookAfter: 10 * time.Minute}).SetupWithManager(m); err != nil {

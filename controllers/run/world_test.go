@@ -132,7 +132,7 @@ func (w *world) live() {
 	w.runs = &run.Reconciler{Client: m.GetClient(), Live: api.Client, Durable: durable, Now: w.now, NewID: uuid.NewString, Used: w.threads.Used, Events: events}
 	w.must(errors.Join(w.runs.SetupWithManager(ctx, m), w.threads.SetupWithManager(ctx, m),
 		(&event.Reconciler{Client: m.GetClient(), Now: w.now}).SetupWithManager(m),
-		(&project.Reconciler{Client: m.GetClient()}).SetupWithManager(ctx, m),
+		(&project.Reconciler{Client: m.GetClient()}).SetupWithManager(m),
 		(&handoff.Reconciler{Client: m.GetClient(), Durable: durable, Notifier: &w.desktop, Link: func(thread string) string { return "http://127.0.0.1/#thread=" + thread }, Open: func(thread string) string { return "http://127.0.0.1/login#code=once&thread=" + thread }, Now: w.now, Events: events}).SetupWithManager(m)))
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()

@@ -62,10 +62,31 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, m ctrl.Manager) error
 	})
 	return ctrl.NewControllerManagedBy(m).
 		Named("thread").
-		For(&v1alpha1.Thread{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.Thread{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}, unsettled())).
 		Watches(&v1alpha1.Run{}, ofRun).
 		Watches(&v1alpha1.Operation{}, handler.Funcs{CreateFunc: afterCall}).
 		Complete(r)
+}
+
+// unsettled passes over the threads that a start finds as they should be: they may be very many, and each look reads a
+// run.
+func unsettled() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !settled(e.Object.(*v1alpha1.Thread)) }}
+}
+
+// settled says whether a thread's status is that of its latest run, by itself. That of a run that may still change is
+// not: it may have, right before a crash.
+func settled(t *v1alpha1.Thread) bool {
+	if t.Status.ObservedGeneration != t.Generation {
+		return false
+	}
+	switch current := t.Status.CurrentRunRef; t.Status.State {
+	case v1alpha1.ThreadIdle:
+		return current == nil && len(t.Status.Runs) == 0
+	case v1alpha1.ThreadYourTurn:
+		return current != nil && len(t.Status.Runs) > 0 && *current == t.Status.Runs[0]
+	}
+	return false
 }
 
 // afterCall has the thread of a new call looked at a little later; calls meanwhile are looked at with it.

@@ -61,3 +61,28 @@ func TestWorthWriting(t *testing.T) {
 		t.Error("the first status is not written")
 	}
 }
+
+// A start looks at the threads whose run may have changed before a crash, and passes over the others.
+func TestSettled(t *testing.T) {
+	ref := func(name string) *v1alpha1.LocalReference { return &v1alpha1.LocalReference{Name: name} }
+	runs := []v1alpha1.LocalReference{{Name: "b"}, {Name: "a"}}
+	for name, c := range map[string]struct {
+		status v1alpha1.ThreadStatus
+		want   bool
+	}{
+		"new":                           {v1alpha1.ThreadStatus{}, false},
+		"without runs":                  {v1alpha1.ThreadStatus{ObservedGeneration: 2, State: v1alpha1.ThreadIdle}, true},
+		"its first run has just begun":  {v1alpha1.ThreadStatus{ObservedGeneration: 2, State: v1alpha1.ThreadIdle, Runs: runs}, false},
+		"handed off":                    {v1alpha1.ThreadStatus{ObservedGeneration: 2, State: v1alpha1.ThreadYourTurn, Runs: runs, CurrentRunRef: ref("b")}, true},
+		"a new run has just begun":      {v1alpha1.ThreadStatus{ObservedGeneration: 2, State: v1alpha1.ThreadYourTurn, Runs: runs, CurrentRunRef: ref("a")}, false},
+		"changed since":                 {v1alpha1.ThreadStatus{ObservedGeneration: 1, State: v1alpha1.ThreadYourTurn, Runs: runs, CurrentRunRef: ref("b")}, false},
+		"interrupted":                   {v1alpha1.ThreadStatus{ObservedGeneration: 2, State: v1alpha1.ThreadInterrupted, Runs: runs, CurrentRunRef: ref("b")}, false},
+		"working":                       {v1alpha1.ThreadStatus{ObservedGeneration: 2, State: v1alpha1.ThreadWorking, Runs: runs, CurrentRunRef: ref("b")}, false},
+		"waiting for its handoff":       {v1alpha1.ThreadStatus{ObservedGeneration: 2, State: v1alpha1.ThreadAwaitingHandoff, Runs: runs, CurrentRunRef: ref("b")}, false},
+		"of a store before runs' names": {v1alpha1.ThreadStatus{ObservedGeneration: 2, State: v1alpha1.ThreadYourTurn, CurrentRunRef: ref("b")}, false},
+	} {
+		if got := settled(&v1alpha1.Thread{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: c.status}); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
