@@ -198,11 +198,11 @@ func TestHostileText(t *testing.T) {
 	e.assistant.Must(t, "operation_wait", daemon.Args{"workspace_id": w.workspace, "operation_id": id})
 	e.run(t, w, strings.Repeat("echo 'a long command <b>' ; ", 2000))
 	e.handOff(t, w, "blocked", `<img src=x onerror="window.pwned=1"> `+"\u202e"+`[link](javascript:alert(1))`+"\n\n\n"+strings.Repeat("long", 400))
-	for _, fragment := range []string{"thread=" + w.thread, "operation=" + id, "project=" + w.project, "inbox", `thread=<img src=x onerror="window.pwned=1">`} {
-		tab.Go(t, e.Base()+"/#"+fragment)
-		tab.Await(t, `document.querySelector("main h1") !== null && !document.querySelector("main").innerText.includes("Reading")`)
-		check(fragment)
-		tab.Screenshot(t, "hostile-"+strings.Split(fragment, "=")[0])
+	for i, view := range [][2]string{{"thread=" + w.thread, "<img src=x"}, {"operation=" + id, "bash"}, {"project=" + w.project, "<b onclick"}, {"inbox", "Inbox (1)"},
+		{`thread=<img src=x onerror="window.pwned=1">`, "Unknown thread"}} {
+		e.show(t, tab, view[0], view[1])
+		check(view[0])
+		tab.Screenshot(t, fmt.Sprintf("hostile-%d", i))
 	}
 }
 
@@ -338,6 +338,14 @@ func (e *env) makeThreads(t *testing.T, project string, n int) {
 	group.Wait()
 }
 
+// show goes to a place of the page and waits until it is there, with all that is read for it.
+func (e *env) show(t *testing.T, tab *browser.Tab, fragment, heading string) {
+	t.Helper()
+	tab.Go(t, e.Base()+"/#"+fragment)
+	tab.Has(t, "main h1", heading)
+	tab.Await(t, `!document.querySelector("main").innerText.includes("Reading")`)
+}
+
 // look is how the window is.
 type look struct {
 	name          string
@@ -351,7 +359,7 @@ func TestAccessibility(t *testing.T) {
 	w := e.begin(t, "Accessible")
 	put(t, filepath.Join(e.dir, "a.txt"), "one\ntwo\n")
 	read := e.assistant.OK(t, "read", daemon.Args{"workspace_id": w.workspace, "path": "a.txt"})
-	edit := e.assistant.OK(t, "edit", daemon.Args{"workspace_id": w.workspace, "request_key": daemon.Key(), "path": "a.txt", "expected_revision": read.String("revision"),
+	e.assistant.OK(t, "edit", daemon.Args{"workspace_id": w.workspace, "request_key": daemon.Key(), "path": "a.txt", "expected_revision": read.String("revision"),
 		"edits": []any{map[string]any{"oldText": "two", "newText": "2"}}})
 	e.run(t, w, "echo fails; exit 3")
 	e.run(t, w, "sleep 300 >/dev/null 2>&1 &")
@@ -359,17 +367,26 @@ func TestAccessibility(t *testing.T) {
 	e.run(t, done, "true")
 	e.handOff(t, done, "needs_input", "Which one?")
 	running := e.command(t, w, `printf '\033[31mred \033[32mgreen \033[33myellow \033[34mblue \033[35mmagenta \033[36mcyan \033[37mwhite \033[90mgray \033[41mback \033[0;7minverse\033[0m\n'; sleep 300`)
-	views := map[string]string{"overview": "", "inbox": "inbox", "thread": "thread=" + w.thread, "handoff": "thread=" + done.thread, "project": "project=" + w.project,
-		"operation": "operation=" + running, "edit": "operation=" + edit.String("operation_id"), "unknown": "thread=none"}
+	e.show(t, tab, "thread="+w.thread, "Accessible")
+	tab.Has(t, "table.activity a", "edit")
+	var edit string
+	tab.Eval(t, `[...document.querySelectorAll("table.activity a")].find((a) => a.textContent.startsWith("edit")).hash.slice(1)`, &edit)
+	views := []struct{ name, fragment, heading string }{
+		{"overview", "", "Overview"}, {"inbox", "inbox", "Inbox (1)"}, {"thread", "thread=" + w.thread, "Accessible"}, {"handoff", "thread=" + done.thread, "Handed over"},
+		{"project", "project=" + w.project, filepath.Base(e.dir)}, {"operation", "operation=" + running, "bash"}, {"edit", edit, "edit"},
+		{"unknown", "thread=none", "Unknown thread"}}
 	looks := []look{{"light-wide", 1280, 900, "light"}, {"dark-narrow", 380, 800, "dark"}}
 	if browser.Pictures() { // for people to look at
 		looks = append(looks, look{"light-narrow", 380, 800, "light"}, look{"dark-wide", 1280, 900, "dark"})
 	}
 	for _, look := range looks {
 		tab.Look(t, look.width, look.height, look.scheme)
-		for name, fragment := range views {
-			tab.Go(t, e.Base()+"/#"+fragment)
-			tab.Await(t, `document.querySelector("main h1") !== null && !document.querySelector("main").innerText.includes("Reading")`)
+		for _, view := range views {
+			name := view.name
+			e.show(t, tab, view.fragment, view.heading)
+			if name == "edit" {
+				tab.Shows(t, "+2")
+			}
 			if name == "overview" || name == "thread" || name == "operation" {
 				tab.Await(t, `document.querySelector(".output").innerText.includes("magenta")`)
 			}

@@ -86,7 +86,7 @@ function Daemon(): VNode | null {
   const place = [hello.account, hello.host].filter(Boolean).join(" on ");
   return (
     <p class="hint">
-      <bdi>{oneLine(`Rig Bridge ${hello.version ?? ""}${place ? ` of ${place}` : ""}`, 200)}</bdi>
+      <bdi>{oneLine(`Rig Bridge ${hello.version ?? ""}${place ? `, run by ${place}` : ""}`, 200)}</bdi>
       {hello.startedAt ? `, started ${moment(hello.startedAt)}` : ""}
       {world.updated.value > 0 ? `, last change ${moment(world.updated.value)}` : ""}.
     </p>

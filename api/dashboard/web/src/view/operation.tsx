@@ -99,19 +99,19 @@ function Facts({ operation }: { operation: Operation }): VNode {
   const changed = status?.changedPaths ?? [];
   return (
     <dl class="facts">
-      <Fact term="Began"><span title={moment(began(operation))}>{moment(began(operation))}</span> <Ago at={began(operation)} /></Fact>
+      <Fact term="Began"><span title={moment(began(operation))}>{moment(began(operation))}</span> <Ago prefix="· " at={began(operation)} /></Fact>
       {end > 0 && <Fact term="Ended">{moment(end)}</Fact>}
       {status?.exitCode !== undefined && <Fact term="Exit code">{status.exitCode}</Fact>}
       {status?.signal && <Fact term="Signal">{oneLine(status.signal, 32)}</Fact>}
       {spec.timeoutSeconds !== undefined && <Fact term="Timeout">{duration(spec.timeoutSeconds * 1000)}</Fact>}
       {status?.cwd && <Fact term="Directory"><Path path={status.cwd} /></Fact>}
       {changed.length > 0 && <Fact term="Changed">{changed.map((p) => <div key={p}><Path path={p} /></div>)}</Fact>}
-      {status?.revision && <Fact term="Revision"><code>{oneLine(status.revision, 80)}</code></Fact>}
+      {status?.revision && <Fact term="Revision" wide><code>{oneLine(status.revision, 80)}</code></Fact>}
       {(status?.attempt?.number ?? 1) > 1 && <Fact term="Attempts">{status!.attempt!.number}</Fact>}
       {status?.attempt?.process && !over(operation) && <Fact term="Process">pid {status.attempt.process.pid}</Fact>}
       {status?.cancelledBy && <Fact term="Stopped by">{oneLine(status.cancelledBy, 64)}</Fact>}
       {spec.requestKey && <Fact term="Request key"><code><bdi>{oneLine(spec.requestKey, 200)}</bdi></code></Fact>}
-      <Fact term="Operation"><Id id={operation.metadata.name} what="operation name" /></Fact>
+      <Fact term="Operation" wide><Id id={operation.metadata.name} what="operation name" /></Fact>
     </dl>
   );
 }

@@ -104,9 +104,9 @@ export function Section({ title, id, aside, children }: { title: string; id: str
 }
 
 /** Fact is a term and what it is, in a list of facts. */
-export function Fact({ term, children }: { term: string; children: ComponentChildren }): VNode {
+export function Fact({ term, wide = false, children }: { term: string; wide?: boolean; children: ComponentChildren }): VNode {
   return (
-    <div>
+    <div class={wide ? "wide" : undefined}>
       <dt>{term}</dt>
       <dd>{children}</dd>
     </div>
