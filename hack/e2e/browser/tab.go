@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -243,6 +244,25 @@ func (tab *Tab) Screenshot(t testing.TB, name string) {
 	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Worked is the processor time that the page's main thread has used for its tasks, since the first time this was asked.
+func (tab *Tab) Worked(t testing.TB) time.Duration {
+	t.Helper()
+	if _, err := chromedp.Call(tab.ctx, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}); err != nil {
+		t.Fatalf("measure the page: %v", err)
+	}
+	r, err := chromedp.Call(tab.ctx, performance.GetMetrics, cdp.Empty{})
+	if err != nil {
+		t.Fatalf("measure the page: %v", err)
+	}
+	for _, m := range r.Metrics {
+		if m.Name == "TaskDuration" {
+			return time.Duration(m.Value * float64(time.Second))
+		}
+	}
+	t.Fatal("the browser does not tell how long its tasks took")
+	return 0
 }
 
 // Violation is something that axe-core finds wrong.
