@@ -100,17 +100,77 @@ func request(t *testing.T, h *house, method, path, body string) []byte {
 	return b
 }
 
+// TestNotificationOfAWholeDaemon has what the person is shown, on a real bus: of the projects that want it, with the
+// way to the thread; and what waited when the daemon died is shown by the next one.
+func TestNotificationOfAWholeDaemon(t *testing.T) {
+	t.Parallel()
+	desk := newDesk(t)
+	h := newHouse(t)
+	client := h.begin(t, "DBUS_SESSION_BUS_ADDRESS="+desk.address)
+	dir := realDir(t)
+	loud := client.OK(t, "workspace_open", daemon.Args{"cwd": dir, "title": "Fix <b> the parser"})
+	quiet := client.OK(t, "workspace_open", daemon.Args{"cwd": realDir(t)})
+	request(t, h, "PATCH", "projects/"+loud.String("project_id"), `{"spec":{"notifications":{"desktop":true}}}`)
+	handOff := func(in daemon.Result, key string) string {
+		r := client.OK(t, "work_handoff", daemon.Args{"workspace_id": in.String("workspace_id"), "request_key": key, "reason": "needs_input", "summary": "Which " + key + " & how?"})
+		if told, _ := r.Structured["handoff"].(map[string]any); told["desktopDelivery"] != "pending" && told["desktopDelivery"] != "disabled" {
+			t.Errorf("the handoff is told as %v", told)
+		}
+		return r.String("handoff_id")
+	}
+	is := func(handoff, want string) {
+		t.Helper()
+		eventually(t, "the delivery is "+want, func() bool { return delivery(t, h, handoff) == want })
+	}
+	is(handOff(quiet, "one"), "Disabled")
+	is(handOff(loud, "one"), "Sent")
+	first := <-desk.notes
+	if first.title != filepath.Base(dir)+" · Your turn" || first.body != "Fix <b> the parser: Which one & how?" || len(first.actions) != 2 || first.actions[0] != "default" {
+		t.Errorf("the person is shown %+v", first)
+	}
+
+	h.kill(t)
+	client = h.begin(t, "DBUS_SESSION_BUS_ADDRESS=unix:path="+filepath.Join(dir, "nowhere"))
+	client.OK(t, "run_start", daemon.Args{"workspace_id": loud.String("workspace_id"), "request_key": "second"})
+	is(handOff(loud, "two"), "Failed")
+	client.OK(t, "run_start", daemon.Args{"workspace_id": loud.String("workspace_id"), "request_key": "third"})
+	h.kill(t)
+	client = h.begin(t, "DBUS_SESSION_BUS_ADDRESS="+desk.address, "RIG_BRIDGE_FAILPOINT="+failpoint.HandoffMade)
+	args := daemon.Args{"workspace_id": loud.String("workspace_id"), "request_key": "three", "reason": "completed", "summary": "Done"}
+	_, _ = client.Call(t.Context(), "work_handoff", args) // not answered
+	h.dies(t)
+	client = h.begin(t, "DBUS_SESSION_BUS_ADDRESS="+desk.address)
+	third := client.OK(t, "work_handoff", args).String("handoff_id")
+	eventually(t, "the delivery is settled", func() bool {
+		phase := delivery(t, h, third)
+		return phase == "Sent" || phase == "Unknown"
+	})
+	if n := desk.shown.Load(); n > 2 {
+		t.Errorf("the person was shown %d notifications", n)
+	}
+}
+
 // desk is a desktop session: a bus of its own with a small notification service, which outlives the daemon.
 type desk struct {
 	address string
 	shown   atomic.Int32
+	notes   chan note // the first few
+}
+
+type note struct {
+	title, body string
+	actions     []string
 }
 
 // GetCapabilities is what a plain desktop offers.
 func (d *desk) GetCapabilities() ([]string, *dbus.Error) { return []string{"body", "actions"}, nil }
 
 // Notify counts.
-func (d *desk) Notify(string, uint32, string, string, string, []string, map[string]dbus.Variant, int32) (uint32, *dbus.Error) {
+func (d *desk) Notify(_ string, _ uint32, _, title, body string, actions []string, _ map[string]dbus.Variant, _ int32) (uint32, *dbus.Error) {
+	select {
+	case d.notes <- note{title, body, actions}:
+	default:
+	}
 	return uint32(d.shown.Add(1)), nil
 }
 
@@ -133,7 +193,7 @@ func newDesk(t *testing.T) *desk {
 		_ = cmd.Process.Kill() // it may have ended
 		_ = cmd.Wait()
 	})
-	d := &desk{address: "unix:path=" + socket}
+	d := &desk{address: "unix:path=" + socket, notes: make(chan note, 8)}
 	var bus *dbus.Conn
 	eventually(t, "the bus is up", func() bool {
 		bus, err = dbus.Connect(d.address)
