@@ -171,14 +171,16 @@ func (p receiptsPlan) measure(ctx context.Context, n int, empty *server) (row re
 	if err := p.starts(ctx, s, empty, &row); err != nil {
 		return row, err
 	}
-	for _, t := range receiptTools {
+	if row.Listing, err = s.listAll(ctx, p.plan.settle); err != nil {
+		return row, err
+	}
+	if row.Listing.Items < n {
+		return row, fmt.Errorf("only %d receipts were listed", row.Listing.Items)
+	}
+	for _, t := range receiptTools { // last: they leave receipts and memory of their own
 		row.Tools = append(row.Tools, p.compare(ctx, t, s, empty))
 	}
-	row.Listing, err = s.listAll(ctx, p.plan.settle)
-	if row.Listing.Items < n && err == nil {
-		err = fmt.Errorf("only %d receipts were listed", row.Listing.Items)
-	}
-	return row, err
+	return row, nil
 }
 
 // starts starts both servers again and again, in turns.
