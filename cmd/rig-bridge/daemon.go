@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -100,13 +99,8 @@ func start(s *settings, log logr.Logger) (_ *daemon, err error) {
 			return nil, err
 		}
 	}
-	time.AfterFunc(settled, debug.FreeOSMemory)
 	return d, nil
 }
-
-// settled is how long after a start its own work is over. What that needed then goes back to the system: reading a
-// store of years leaves more behind than all that follows on most days.
-const settled = 10 * time.Second
 
 // openState makes the owner-only directories and reads the token.
 func (d *daemon) openState(context.Context) (err error) {
