@@ -399,13 +399,25 @@ func (d *Daemon) Client() *Client {
 // FreePort returns a TCP port of the loopback interface that is free now, below the range from which the
 // kernel takes the ports of outgoing connections, so that it stays free between two starts.
 func FreePort() (int, error) {
-	for port := 20000 + os.Getpid()%5000; port < 32000; port++ {
+	ports.Lock()
+	defer ports.Unlock()
+	for ; ports.tried < portSpan; ports.tried++ {
+		port := firstPort + (os.Getpid()*61+ports.tried)%portSpan
 		l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
+			ports.tried++ // never again, its daemon may be down for a moment
 			return port, l.Close()
 		}
 	}
-	return 0, errors.New("no free port between 20000 and 32000")
+	return 0, fmt.Errorf("no free port left of %d from %d on", portSpan, firstPort)
+}
+
+const firstPort, portSpan = 20000, 12000
+
+// ports are those that this process has tried; others begin elsewhere.
+var ports struct {
+	sync.Mutex
+	tried int
 }
 
 // Binary is the path of the program.

@@ -26,6 +26,7 @@ const notAnswered = "net::ERR_"
 
 // The page says since when the daemon is away, and goes on by itself when it is back.
 func TestRestartOfTheDaemon(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	e.browser.Expect(notAnswered)
 	w := e.begin(t, "Before")
@@ -55,6 +56,7 @@ func TestRestartOfTheDaemon(t *testing.T) {
 
 // A login that has ended shows how to log in, and the page comes back to where it was.
 func TestLoginThatEnded(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	e.browser.Expect(notLoggedIn)
 	w := e.begin(t, "Kept")
@@ -75,6 +77,7 @@ func TestLoginThatEnded(t *testing.T) {
 
 // A login that nobody used for a month ends in the middle of a page that is open.
 func TestLoginThatExpired(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	e.browser.Expect(notLoggedIn)
 	w := e.begin(t, "Kept")
@@ -109,6 +112,7 @@ func TestLoginThatExpired(t *testing.T) {
 // Several tabs share one connection and show the same; each alert comes once over all of them, also after they are
 // loaded again.
 func TestTabsAndAlerts(t *testing.T) {
+	t.Parallel()
 	b := browser.Start(t)
 	e := newEnv(t)
 	e.browser = b
@@ -163,6 +167,7 @@ func TestTabsAndAlerts(t *testing.T) {
 
 // What assistants and commands say is text, whatever it looks like.
 func TestHostileText(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	const title = `<img src=x onerror="window.pwned=1">` + "\u202e" + `cod.exe</title><script>window.pwned=1</script>`
 	dir := filepath.Join(e.dir, `<b onclick=alert(1)>&amp;`+"\u202e"+`"'`)
@@ -208,6 +213,7 @@ func TestHostileText(t *testing.T) {
 
 // A long output is shown to its end, and the page holds a bounded part of it.
 func TestLongOutput(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	w := e.begin(t, "Long")
 	e.pipe(t, "wait")
@@ -227,6 +233,7 @@ func TestLongOutput(t *testing.T) {
 
 // A few outputs are followed at a time, and when one of them ends the next is followed by itself.
 func TestOutputsTakeTurns(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	w := e.begin(t, "Many")
 	ids := map[string]string{}
@@ -253,6 +260,7 @@ func TestOutputsTakeTurns(t *testing.T) {
 
 // What the stream leaves out is read when somebody asks for it.
 func TestEarlierActivity(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	w := e.begin(t, "Busy")
 	for i := range 24 {
@@ -272,6 +280,7 @@ func TestEarlierActivity(t *testing.T) {
 }
 
 func TestManyThreads(t *testing.T) {
+	t.Parallel()
 	const threads = 5000
 	e, tab := opened(t, "")
 	w := e.begin(t, "First")
@@ -355,6 +364,7 @@ type look struct {
 
 // Every view, in light and dark, wide and narrow, by axe-core and by keyboard.
 func TestAccessibility(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	w := e.begin(t, "Accessible")
 	put(t, filepath.Join(e.dir, "a.txt"), "one\ntwo\n")

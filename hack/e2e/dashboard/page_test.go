@@ -18,6 +18,7 @@ import (
 const notLoggedIn = "status of 401"
 
 func TestLogin(t *testing.T) {
+	t.Parallel()
 	b := browser.Start(t)
 	b.Expect(notLoggedIn)
 	e := newEnv(t)
@@ -54,6 +55,7 @@ func TestLogin(t *testing.T) {
 
 // Output comes as it is printed, with its colors; the person stops the command; the assistant is told.
 func TestRunStreamAbort(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	tab.Shows(t, "No command runs")
 	w := e.begin(t, "Stream")
@@ -87,6 +89,7 @@ func TestRunStreamAbort(t *testing.T) {
 }
 
 func TestLeftovers(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	w := e.begin(t, "Left")
 	started := e.run(t, w, "sleep 300 >/dev/null 2>&1 & echo $!").Text()
@@ -105,6 +108,7 @@ func TestLeftovers(t *testing.T) {
 }
 
 func TestEditShowsItsDiff(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	w := e.begin(t, "Edit")
 	put(t, filepath.Join(e.dir, "a.txt"), "one\ntwo\n")
@@ -122,6 +126,7 @@ func TestEditShowsItsDiff(t *testing.T) {
 
 // The person is told that it is their turn, reads it, and rigctl agrees.
 func TestHandoffAndInbox(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	w := e.begin(t, "Report")
 	e.run(t, w, "true")
@@ -154,6 +159,7 @@ func TestHandoffAndInbox(t *testing.T) {
 
 // A person who reads can have the page stand still, and look at what is new when they want to.
 func TestPause(t *testing.T) {
+	t.Parallel()
 	e, tab := opened(t, "")
 	w := e.begin(t, "Still")
 	tab.Go(t, e.Base()+"/#thread="+w.thread)
@@ -196,6 +202,7 @@ func TestPause(t *testing.T) {
 }
 
 func TestDeepLinks(t *testing.T) {
+	t.Parallel()
 	b := browser.Start(t)
 	e := newEnv(t)
 	e.browser = b

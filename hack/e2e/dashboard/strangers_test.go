@@ -57,6 +57,7 @@ const objects = "/apis/rigbridge.dev/v1alpha1/namespaces/default/"
 
 // Who has what gets in where.
 func TestWhoGetsIn(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.begin(t, "Work")
 	cookie, _ := e.cookie(t)
@@ -112,6 +113,7 @@ func TestWhoGetsIn(t *testing.T) {
 
 // Names that lead to this computer but are not ours, and other pages of this computer.
 func TestOtherPagesGetNothing(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	cookie, _ := e.cookie(t)
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(e.Base(), "http://"))
@@ -151,6 +153,7 @@ func TestOtherPagesGetNothing(t *testing.T) {
 
 // A login leaves nothing behind that would let somebody else in.
 func TestSecretsOfTheLoginAreNowhere(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	cookie, code := e.cookie(t)
 	_, value, _ := strings.Cut(cookie, "=")
@@ -202,6 +205,7 @@ func TestSecretsOfTheLoginAreNowhere(t *testing.T) {
 
 // The last request of each client tells a silent host from a broken bridge.
 func TestLastRequestOfEachClient(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	w := e.begin(t, "Work")
 	e.run(t, w, "true")
