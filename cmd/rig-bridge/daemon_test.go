@@ -19,7 +19,9 @@ func running(t testing.TB, s *settings) (*daemon, *e2e.Client) {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("RIG_BRIDGE_CHECK_OUTPUTS", "1")
-	s.StateDir = t.TempDir()
+	if s.StateDir == "" {
+		s.StateDir = t.TempDir()
+	}
 	s.TokenFile = filepath.Join(s.StateDir, "http-token")
 	d, err := start(s, logr.Discard())
 	if err != nil {
