@@ -209,11 +209,15 @@ func (m *measurement) cell(ctx context.Context, t tool, callers int) {
 	}
 }
 
-// turn has callers call a tool for a time. What cannot be prepared counts as a failed call.
+// turn has callers call a tool for a time, after one call that is not counted. What cannot be prepared counts as a
+// failed call.
 func (s *server) turn(ctx context.Context, t tool, callers int, limit time.Duration) sample {
 	next, err := t.prepare(ctx, s, callers)
 	if err != nil {
 		return sample{failed: 1, firstErr: "prepare: " + err.Error()}
+	}
+	if first := load(ctx, 1, 0, next); first.failed > 0 {
+		return first
 	}
 	before := s.cpu()
 	got := load(ctx, callers, limit, next)

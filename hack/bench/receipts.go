@@ -329,7 +329,7 @@ func (r *receiptsReport) charts() map[string]chart {
 		over("same, empty store", beside, func(r receiptRow) float64 { return r.EmptyIdle.Anonymous }),
 		over("listing, resident", "", func(r receiptRow) float64 { return r.Listing.Peak.Resident }),
 		over("listing, anonymous", "", func(r receiptRow) float64 { return r.Listing.Peak.Anonymous })}
-	latency.title, latency.yName = "Latency of one caller", "milliseconds, median"
+	latency.title, latency.yName, latency.yLog = "Latency of one caller", "milliseconds, median", true
 	for i, t := range receiptTools {
 		latency.series = append(latency.series, over(t.name, "", func(r receiptRow) float64 { return r.Tools[i].P50MS }),
 			over("same, empty store", beside, func(r receiptRow) float64 { return r.Tools[i].EmptyMS }))
