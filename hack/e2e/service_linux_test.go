@@ -25,6 +25,9 @@ import (
 // insideEnv says that the test runs beside its own systemd; it holds the path of the binary.
 const insideEnv = "RIG_BRIDGE_E2E_SYSTEMD"
 
+// cgroupsEnv holds the control groups that were made for that systemd.
+const cgroupsEnv = "RIG_BRIDGE_E2E_CGROUPS"
+
 // TestService runs the service under a real systemd user manager, in namespaces of its own: installation with
 // awkward names, what commands may do, crash, upgrade, stop, refusals and removal. The steps build on each other.
 func TestService(t *testing.T) {
@@ -106,7 +109,9 @@ func outsideSystemd(t *testing.T) {
 	}
 	cmd := exec.CommandContext(bounded(t, 5*time.Minute), "unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child",
 		self, "-test.run=^TestService$", "-test.v", "-test.timeout=5m")
-	cmd.Env = append(os.Environ(), insideEnv+"="+binary)
+	groups := newCgroups(t)
+	t.Cleanup(groups.remove) // when the namespaces are gone
+	cmd.Env = append(os.Environ(), insideEnv+"="+binary, cgroupsEnv+"="+strings.Join(groups.own, ":"))
 	out, err := together(cmd)
 	t.Logf("%s", out)
 	switch {
@@ -133,8 +138,7 @@ func insideSystemd(t *testing.T) *systemd {
 	if err := os.MkdirAll("/run/systemd/system", 0o755); err != nil { // a user manager wants to be below a system one
 		t.Fatal(err)
 	}
-	groups := newCgroups(t)
-	groups.enter(t)
+	(&cgroups{own: strings.Split(os.Getenv(cgroupsEnv), ":")}).enter(t)
 	awkward := filepath.Join(realDir(t), `we ird $HOME %h ü`)
 	s := &systemd{dir: awkward, home: filepath.Join(awkward, "home"), bin: filepath.Join(awkward, "bin"),
 		state: filepath.Join(awkward, `st"a'te\$x %i`), token: filepath.Join(awkward, `to"ken % $$`)}
@@ -175,7 +179,6 @@ func insideSystemd(t *testing.T) *systemd {
 			_ = manager.Process.Kill()
 			<-ended
 		}
-		groups.leave()
 		if t.Failed() {
 			t.Logf("systemd said:\n%s", log)
 		}
@@ -203,7 +206,7 @@ func insideSystemd(t *testing.T) *systemd {
 
 // cgroups are control groups for a systemd of a test, one in each hierarchy that it uses, so that it never takes
 // itself for the manager of this machine's.
-type cgroups struct{ own, above []string }
+type cgroups struct{ own []string }
 
 func newCgroups(t *testing.T) *cgroups {
 	t.Helper()
@@ -231,7 +234,7 @@ func newCgroups(t *testing.T) *cgroups {
 				c.remove()
 				t.Skipf("needs control groups of its own: %v", err)
 			}
-			c.own, c.above = append(c.own, own), append(c.above, here)
+			c.own = append(c.own, own)
 			break
 		}
 	}
@@ -246,22 +249,22 @@ func (c *cgroups) enter(t *testing.T) {
 	t.Helper()
 	for _, own := range c.own {
 		if err := os.WriteFile(filepath.Join(own, "cgroup.procs"), []byte("0"), 0o644); err != nil {
-			c.leave()
 			t.Skipf("needs control groups of its own: %v", err)
 		}
 	}
 }
 
-// leave moves this process out of them and removes them.
-func (c *cgroups) leave() {
-	for _, above := range c.above {
-		_ = os.WriteFile(filepath.Join(above, "cgroup.procs"), []byte("0"), 0o644)
+// remove removes them when nobody is in them any more, which takes a moment after the last process was killed.
+func (c *cgroups) remove() {
+	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(20 * time.Millisecond) {
+		c.tryToRemove()
+		if !slices.ContainsFunc(c.own, exists) {
+			return
+		}
 	}
-	c.remove()
 }
 
-// remove removes them as far as nobody is in them any more.
-func (c *cgroups) remove() {
+func (c *cgroups) tryToRemove() {
 	for _, own := range c.own {
 		var below []string
 		_ = filepath.WalkDir(own, func(path string, e fs.DirEntry, err error) error {
