@@ -206,7 +206,11 @@ func insideSystemd(t *testing.T) *systemd {
 
 // cgroups are control groups for a systemd of a test, one in each hierarchy that it uses, so that it never takes
 // itself for the manager of this machine's.
-type cgroups struct{ own []string }
+type cgroups struct {
+	own []string
+	// copies are where systemd may make the same in its other hierarchy.
+	copies []string
+}
 
 func newCgroups(t *testing.T) *cgroups {
 	t.Helper()
@@ -235,6 +239,9 @@ func newCgroups(t *testing.T) *cgroups {
 				t.Skipf("needs control groups of its own: %v", err)
 			}
 			c.own = append(c.own, own)
+			for _, other := range []string{"/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"} {
+				c.copies = append(c.copies, filepath.Join(other, part[2], filepath.Base(own)))
+			}
 			break
 		}
 	}
@@ -265,7 +272,7 @@ func (c *cgroups) remove() {
 }
 
 func (c *cgroups) tryToRemove() {
-	for _, own := range c.own {
+	for _, own := range append(c.copies, c.own...) {
 		var below []string
 		_ = filepath.WalkDir(own, func(path string, e fs.DirEntry, err error) error {
 			if err == nil && e.IsDir() {
