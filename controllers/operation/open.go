@@ -291,6 +291,9 @@ func pause(ctx context.Context) error {
 
 const handoffReminder = "Right before every final reply, call work_handoff with a reason and a short summary, after your calls have finished."
 
+// reference is the version of the Pi package whose tools ours behave like.
+const reference = "0.85.1"
+
 // answer gathers what the assistant should know of the directory.
 func (o *opening) answer(ctx context.Context) *outcome {
 	env := o.r.Env
@@ -319,6 +322,7 @@ func (o *opening) answer(ctx context.Context) *outcome {
 		"project_context": contextBlock, "skills_prompt": catalogue,
 		"access":           map[string]any{"profile": "full", "cwd_is_sandbox": false, "elevation": "none"},
 		"context_note":     "Instruction files and skills are what the directory holds now; they are read again at each workspace_open.",
+		"pi":               reference,
 		"models_for_tools": false,
 	}
 	return succeeded(&engine.Result{Text: strings.Join(parts, "\n\n")}, fields)

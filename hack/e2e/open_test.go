@@ -61,7 +61,8 @@ type openedFields struct {
 		CwdIsSandbox       *bool `json:"cwd_is_sandbox"`
 	}
 	ContextNote    string `json:"context_note"`
-	ModelsForTools *bool  `json:"models_for_tools"`
+	Pi             string
+	ModelsForTools *bool `json:"models_for_tools"`
 	Output         string
 }
 
@@ -120,7 +121,7 @@ func TestOpenAnswer(t *testing.T) {
 	if !strings.Contains(f.SkillsPrompt, "<available_skills>") || !strings.Contains(f.SkillsPrompt, "Make &lt;rhymes&gt;") {
 		t.Errorf("the catalogue is %q", f.SkillsPrompt)
 	}
-	if f.Access.Profile == "" || f.Access.Elevation == "" || f.Access.CwdIsSandbox == nil || *f.Access.CwdIsSandbox || f.ContextNote == "" || f.ModelsForTools == nil || *f.ModelsForTools {
+	if f.Access.Profile == "" || f.Access.Elevation == "" || f.Access.CwdIsSandbox == nil || *f.Access.CwdIsSandbox || f.ContextNote == "" || f.ModelsForTools == nil || *f.ModelsForTools || f.Pi == "" {
 		t.Errorf("the rest is %s", r.Raw)
 	}
 	parts := strings.SplitN(r.Text(), "\n\n", 3)
