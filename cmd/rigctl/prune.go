@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -69,7 +70,12 @@ func (c *connection) prune(ctx context.Context, before time.Time, dryRun bool) e
 	o := metav1.ListOptions{FieldSelector: "status.active=false", Limit: 500}
 	for {
 		var page v1alpha1.OperationList
-		if err := c.list(ctx, client, "operations", o, &page); err != nil {
+		err := c.list(ctx, client, "operations", o, &page)
+		if next := whereToGoOn(err); next != "" {
+			o.Continue = next
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		for i := range page.Items {
@@ -92,6 +98,16 @@ func (c *connection) prune(ctx context.Context, before time.Time, dryRun bool) e
 	}
 	fmt.Fprintf(c.streams.Out, "%d receipts %s\n", removed, verb)
 	return nil
+}
+
+// whereToGoOn returns the place in a list at which to go on when the list is too old to be told as it was, which enough
+// removals make it; nothing that is older is passed over. It is empty for other errors.
+func whereToGoOn(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
 }
 
 func endedBefore(o *v1alpha1.Operation, t time.Time) bool {

@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -11,23 +12,26 @@ import (
 	"github.com/rigbridge/rigbridge/api/v1alpha1"
 )
 
-// Finished operations of read-only tools leave memory when there are more than maxLookups of them in a
-// workspace, or when they are older than lookupAge.
+// Finished operations of read-only tools leave memory when there are more than maxLookups of them in a workspace or
+// maxAllLookups in all, or when they are older than lookupAge. The bound for all holds for workspaces that are
+// closed, too.
 const (
-	maxLookups = 1000
-	lookupAge  = time.Hour
+	maxLookups    = 1000
+	maxAllLookups = 4000
+	lookupAge     = time.Hour
 )
 
-// expiry remembers finished read-only operations by workspace, oldest first.
+// expiry remembers finished read-only operations.
 type expiry struct {
 	mu          sync.Mutex
-	byWorkspace map[string][]finishedLookup
+	all         list.List                  // of finishedLookup, oldest first
+	byWorkspace map[string][]*list.Element // the same, oldest first in each
 }
 
 type finishedLookup struct {
-	namespace, name string
-	uid             types.UID
-	at              time.Time
+	workspace, namespace, name string
+	uid                        types.UID
+	at                         time.Time
 }
 
 // add remembers an operation and returns those that have to go.
@@ -35,33 +39,42 @@ func (e *expiry) add(op *v1alpha1.Operation, now time.Time) (gone []finishedLook
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.byWorkspace == nil {
-		e.byWorkspace = map[string][]finishedLookup{}
+		e.byWorkspace = map[string][]*list.Element{}
 	}
 	ws := op.Spec.WorkspaceRef.Name
-	e.byWorkspace[ws] = append(e.byWorkspace[ws], finishedLookup{op.Namespace, op.Name, op.UID, now})
-	return e.take(now)
+	e.byWorkspace[ws] = append(e.byWorkspace[ws], e.all.PushBack(finishedLookup{ws, op.Namespace, op.Name, op.UID, now}))
+	if len(e.byWorkspace[ws]) > maxLookups {
+		gone = append(gone, e.take(ws))
+	}
+	return append(gone, e.takeDue(now)...)
 }
 
 // due returns those that have to go because of their age.
 func (e *expiry) due(now time.Time) []finishedLookup {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.take(now)
+	return e.takeDue(now)
 }
 
-// take forgets those whose time has come and returns them.
-func (e *expiry) take(now time.Time) (gone []finishedLookup) {
-	for ws, all := range e.byWorkspace {
-		n := 0
-		for n < len(all) && (len(all)-n > maxLookups || now.Sub(all[n].at) > lookupAge) {
-			n++
+// takeDue forgets those that are too old or too many and returns them.
+func (e *expiry) takeDue(now time.Time) (gone []finishedLookup) {
+	for e.all.Len() > 0 {
+		oldest := e.all.Front().Value.(finishedLookup)
+		if e.all.Len() <= maxAllLookups && now.Sub(oldest.at) <= lookupAge {
+			break
 		}
-		gone = append(gone, all[:n]...)
-		if e.byWorkspace[ws] = all[n:]; n == len(all) {
-			delete(e.byWorkspace, ws)
-		}
+		gone = append(gone, e.take(oldest.workspace))
 	}
 	return gone
+}
+
+// take forgets the oldest of a workspace and returns it.
+func (e *expiry) take(workspace string) finishedLookup {
+	its := e.byWorkspace[workspace]
+	if e.byWorkspace[workspace] = its[1:]; len(its) == 1 {
+		delete(e.byWorkspace, workspace)
+	}
+	return e.all.Remove(its[0]).(finishedLookup)
 }
 
 // expire forgets finished read-only operations.

@@ -2,6 +2,7 @@ package operation
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,6 +36,22 @@ func TestFinishedLookupsAreBounded(t *testing.T) {
 	}
 	if gone := names(e.add(finished("a", "one more"), now)); len(gone) != 1 || gone[0] != "0" {
 		t.Errorf("one more than the bound made %v go, want the oldest", gone)
+	}
+}
+
+// TestFinishedLookupsAreBoundedInAll: many workspaces, closed or not, do not add up.
+func TestFinishedLookupsAreBoundedInAll(t *testing.T) {
+	var e expiry
+	now := time.Now()
+	var gone []string
+	for i := range maxAllLookups + 3 {
+		gone = append(gone, names(e.add(finished(fmt.Sprint("workspace ", i%100), fmt.Sprint(i)), now))...)
+	}
+	if want := []string{"0", "1", "2"}; !slices.Equal(gone, want) {
+		t.Errorf("%v had to go, want the oldest of all, %v", gone, want)
+	}
+	if gone := e.due(now.Add(lookupAge + time.Second)); len(gone) != maxAllLookups || len(e.byWorkspace) != 0 || e.all.Len() != 0 {
+		t.Errorf("%d went after an hour, %d workspaces and %d operations are left", len(gone), len(e.byWorkspace), e.all.Len())
 	}
 }
 
