@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"net/http/httptest"
@@ -126,6 +128,11 @@ func withBearer(t *testing.T, d *daemon.Daemon) string {
 		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
+			// Read whole first: a proxy that begins to answer while its own request is still being written on gives
+			// both connections up (a server closes the body of a request once its answer begins).
+			if body, err := io.ReadAll(r.In.Body); err == nil && len(body) > 0 {
+				r.Out.Body = io.NopCloser(bytes.NewReader(body))
+			}
 			if r.In.Host != own {
 				r.Out.Host = r.In.Host
 			}
