@@ -105,8 +105,8 @@ func (e *env) heard() []status.Client {
 	return e.clients
 }
 
-// ask sends a request and returns the answer with its body read.
-func (e *env) ask(t *testing.T, method, path, body string, header http.Header) (*http.Response, string) {
+// send sends a request; the answer's body is the caller's to read and close.
+func (e *env) send(t *testing.T, method, path, body string, header http.Header) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, e.url+path, strings.NewReader(body))
 	if err != nil {
@@ -119,6 +119,13 @@ func (e *env) ask(t *testing.T, method, path, body string, header http.Header) (
 	if err != nil {
 		t.Fatal(err)
 	}
+	return resp
+}
+
+// ask sends a request and returns the answer with its body read.
+func (e *env) ask(t *testing.T, method, path, body string, header http.Header) (*http.Response, string) {
+	t.Helper()
+	resp := e.send(t, method, path, body, header)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -174,17 +181,7 @@ type told struct {
 // lines reads a stream in the background; its channel is closed when the stream ends.
 func (e *env) lines(t *testing.T, header http.Header) <-chan told {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", e.url+"/api/watch", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if header != nil {
-		req.Header = header
-	}
-	resp, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := e.send(t, "GET", "/api/watch", "", header)
 	if resp.StatusCode != 200 {
 		t.Fatalf("watch: %d", resp.StatusCode)
 	}
