@@ -65,6 +65,7 @@ func writeUntilKilled(dir string) {
 	fatal(err)
 	cfg := podConfig()
 	cfg.Volatile = volatileByName
+	withDrowsy(&cfg)
 	st, err := db.newStore(cfg)
 	fatal(err)
 	var wg sync.WaitGroup
@@ -119,7 +120,8 @@ func TestKillAndReopen(t *testing.T) {
 		require.NotEmpty(t, durable)
 		db, err := Open(Options{Dir: dir})
 		require.NoError(t, err)
-		st := openStore(t, db)
+		st := openStore(t, db, withDrowsy)
+		checkIndex(t, st, true)
 		require.GreaterOrEqual(t, db.CurrentRevision(), highest)
 		for name, rev := range durable {
 			pod, err := get(st, name)

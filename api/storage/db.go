@@ -38,6 +38,9 @@ type DB struct {
 	// after trusted, up to opened, were given out by an earlier process and may
 	// have been lost.
 	opened, trusted uint64
+	// indexedSince is the revision from which on the index of active objects can
+	// be read.
+	indexedSince uint64
 
 	// write is the writer lock. It guards limit and marks.
 	write sync.Mutex
@@ -108,17 +111,25 @@ func (db *DB) openDisk() error {
 	if db.disk, err = openBadger(dir, db.log); err != nil {
 		return err
 	}
-	if err := db.startCounter(found); err != nil {
-		return errors.Join(err, db.disk.Close())
-	}
 	db.durable.init(dir, db.opts.Sync)
-	if err := db.durable.logs.syncAll(); err != nil {
-		return errors.Join(fmt.Errorf("sync the object store: %w", err), db.durable.close(), db.disk.Close())
+	if err := db.begin(found); err != nil {
+		return errors.Join(err, db.durable.close(), db.disk.Close())
 	}
 	for _, sentence := range db.report.Sentences {
 		db.log.Info("Repaired the object store", "what", sentence)
 	}
 	return nil
+}
+
+// begin makes the open disk tier one that can be read and written.
+func (db *DB) begin(found examination) error {
+	if err := db.openIndex(found); err != nil {
+		return err
+	}
+	if err := db.durable.logs.syncAll(); err != nil { // what was found and the index, before a mark says that it is there
+		return fmt.Errorf("sync the object store: %w", err)
+	}
+	return db.startCounter(found)
 }
 
 // badgerOptions are small: the store holds some megabytes of small objects.
@@ -206,7 +217,7 @@ func (db *DB) reserve(rev uint64) error {
 		floor = max(floor, db.steps[0])
 	}
 	limit := rev + min(markStep, max(db.opts.HistoryRevisions, 1))
-	if err := writeMark(db.opts.Dir, mark{Limit: limit, Floor: floor}); err != nil {
+	if err := db.writeMarks(mark{Limit: limit, Floor: floor}); err != nil {
 		return err
 	}
 	db.limit = limit
@@ -273,7 +284,7 @@ func (db *DB) close() error {
 	defer db.write.Unlock()
 	err = errors.Join(err, db.disk.Close())
 	if err == nil && db.durable.failure() == nil {
-		err = writeMark(db.opts.Dir, mark{Limit: db.rev.Load(), Floor: db.diskFloor.Load(), Clean: true})
+		err = db.writeMarks(mark{Limit: db.rev.Load(), Floor: db.diskFloor.Load(), Clean: true})
 	}
 	if err = errors.Join(err, db.lock.release()); err != nil {
 		return fmt.Errorf("close the object store: %w", err)
@@ -294,7 +305,7 @@ func (db *DB) Compact(_ context.Context, rev uint64) error {
 		return storage.NewTooLargeResourceVersionError(rev, current, 0)
 	}
 	if db.disk != nil && rev > db.diskFloor.Load() {
-		if err := writeMark(db.opts.Dir, mark{Limit: db.limit, Floor: rev}); err != nil {
+		if err := db.writeMarks(mark{Limit: db.limit, Floor: rev}); err != nil {
 			return err
 		}
 		db.raiseDiskFloor(rev)
@@ -353,7 +364,7 @@ func (db *DB) apply(s *stream, e *event) error {
 }
 
 // dormantMark is the bit beside the key of a dormant object: the table of keys
-// alone says that it need not be read.
+// alone says that it need not be read. Objects without it are in the index.
 const dormantMark = 1
 
 func (db *DB) putDisk(e *event) error {
@@ -368,6 +379,9 @@ func (db *DB) putDisk(e *event) error {
 			entry = entry.WithMeta(dormantMark)
 		}
 		err = txn.SetEntry(entry)
+	}
+	if err == nil {
+		err = putIndex(txn, e)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s to the object store: %w", e.key, err)

@@ -35,6 +35,7 @@ func TestOldDatabaseOpens(t *testing.T) {
 	defer db.Close()
 	require.Empty(t, db.Recovery().Sentences)
 	st := openStore(t, db)
+	checkIndex(t, openStore(t, db, withDrowsy), true)
 	var want []string
 	for n := range 10 {
 		want = append(want, fmt.Sprintf("log%02d", n))

@@ -57,8 +57,8 @@ func readMark(dir string) (mark, error) {
 	return decodeMark(text)
 }
 
-// writeMark replaces the mark of dir and returns once the new one is durable.
-func writeMark(dir string, m mark) error {
+// writeMark replaces the mark of dir, calls then, and returns once the new names are durable.
+func writeMark(dir string, m mark, then func()) error {
 	path := filepath.Join(dir, markFile)
 	if err := writeSynced(path+".new", m.encode()); err != nil {
 		return fmt.Errorf("write the revision mark: %w", err)
@@ -66,6 +66,7 @@ func writeMark(dir string, m mark) error {
 	if err := os.Rename(path+".new", path); err != nil {
 		return fmt.Errorf("write the revision mark: %w", err)
 	}
+	then()
 	if err := syncPath(dir); err != nil {
 		return fmt.Errorf("write the revision mark: %w", err)
 	}

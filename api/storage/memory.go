@@ -18,6 +18,8 @@ type record struct {
 	obj runtime.Object
 	// memory says which tier the version came from.
 	memory bool
+	// dormant is known of durable objects.
+	dormant bool
 }
 
 // versions is a tree of versions ordered as badger orders them, by key and then

@@ -48,6 +48,7 @@ func (m *model) open(t *rapid.T) {
 	}
 	cfg := podConfig()
 	cfg.Volatile = volatileByName
+	withDrowsy(&cfg)
 	st, err := db.newStore(cfg)
 	require.NoError(t, err)
 	m.db, m.st = db, st
@@ -232,6 +233,7 @@ func TestModel(t *testing.T) {
 				stats, err := m.st.Stats(context.Background())
 				require.NoError(t, err)
 				require.EqualValues(t, len(m.now), stats.ObjectCount)
+				checkIndex(t, m.st, true)
 			},
 		})
 	})

@@ -277,7 +277,8 @@ func lostStates(t *testing.T, dir string, acked, issued map[string]int) (wrong [
 	db, err := Open(Options{Dir: dir})
 	require.NoError(t, err, "the store does not open after a power cut")
 	defer func() { require.NoError(t, db.Close()) }()
-	st := openStore(t, db)
+	st := openStore(t, db, withDrowsy)
+	checkIndex(t, st, false)
 	found := map[string]int{}
 	for _, pod := range list(t, st, storage.ListOptions{}).Items {
 		var state int
@@ -329,7 +330,7 @@ func powerCuts(t *testing.T, cuts int, careless bool) (wrong []string) {
 	s := &shadow{dir: dir, synced: map[string][]byte{}}
 	db, err := Open(Options{Dir: dir, Sync: s.sync, HistoryEvents: 16})
 	require.NoError(t, err)
-	st := openStore(t, db)
+	st := openStore(t, db, withDrowsy)
 	l := &ledger{issued: map[string]int{}, acked: map[string]int{}}
 	ctx, stop := context.WithCancel(context.Background())
 	var writers sync.WaitGroup

@@ -35,8 +35,7 @@ func (db *DB) read(key string, rev uint64) (r record, ok bool, err error) {
 		return record{}, false, nil
 	}
 	if err == nil {
-		r = record{key: key, rev: item.Version()}
-		r.value, err = item.ValueCopy(nil)
+		r, err = recordOf(item)
 	}
 	if err != nil {
 		return record{}, false, fmt.Errorf("read %s from the object store: %w", key, err)
@@ -59,10 +58,13 @@ func (st *store) scan(prefix, from string, rev uint64, hint int, activeOnly bool
 	if db.disk != nil {
 		txn := db.disk.NewTransactionAt(rev, false)
 		defer txn.Discard()
-		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix), PrefetchValues: hint > 1 && !activeOnly, PrefetchSize: min(hint, 100)})
-		defer it.Close()
-		it.Seek([]byte(from))
-		disk = func() (record, error) { return diskRecord(it, activeOnly) }
+		var end func()
+		if activeOnly && rev >= db.indexedSince {
+			disk, end = activeRecords(txn, prefix, from)
+		} else {
+			disk, end = diskRecords(txn, prefix, from, hint, activeOnly)
+		}
+		defer end()
 	}
 	memory := db.memory.snapshot()
 	// Checked after both were taken: nothing can be dropped from them any more.
@@ -90,24 +92,25 @@ func (st *store) scan(prefix, from string, rev uint64, hint int, activeOnly bool
 	return err
 }
 
-// diskRecord returns what it points at, or with activeOnly the next that is not
-// dormant, and moves it on; a record without a key is the end.
-func diskRecord(it *badger.Iterator, activeOnly bool) (record, error) {
-	for activeOnly && it.Valid() && it.Item().UserMeta()&dormantMark != 0 {
+// diskRecords returns a function that returns the next durable object under prefix from key from on, with activeOnly
+// the next that is not dormant, and one without a key at the end; and another function that ends it.
+func diskRecords(txn *badger.Txn, prefix, from string, hint int, activeOnly bool) (next func() (record, error), end func()) {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix), PrefetchValues: hint > 1 && !activeOnly, PrefetchSize: min(hint, 100)})
+	it.Seek([]byte(from))
+	return func() (record, error) {
+		for activeOnly && it.Valid() && it.Item().UserMeta()&dormantMark != 0 {
+			it.Next()
+		}
+		if !it.Valid() {
+			return record{}, nil
+		}
+		r, err := recordOf(it.Item())
+		if err != nil {
+			return record{}, fmt.Errorf("read %s from the object store: %w", it.Item().Key(), err)
+		}
 		it.Next()
-	}
-	if !it.Valid() {
-		return record{}, nil
-	}
-	item := it.Item()
-	r := record{key: string(item.Key()), rev: item.Version()}
-	value, err := item.ValueCopy(nil)
-	if err != nil {
-		return record{}, fmt.Errorf("read %s from the object store: %w", r.key, err)
-	}
-	r.value = value
-	it.Next()
-	return r, nil
+		return r, nil
+	}, it.Close
 }
 
 // errCompacted says that a revision cannot be read completely any more.

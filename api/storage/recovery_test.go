@@ -81,6 +81,7 @@ func reopened(t testing.TB, dir string, rev uint64) (*DB, []string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	st := openStore(t, db)
+	checkIndex(t, openStore(t, db, withDrowsy), true)
 	found := names(list(t, st, storage.ListOptions{}))
 	require.GreaterOrEqual(t, len(found), 20)
 	for n := range 20 {

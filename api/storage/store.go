@@ -186,7 +186,9 @@ func (st *store) find(key string) (v version, memory, ok bool, err error) {
 	return r.version(), r.memory, ok, err
 }
 
-func (r record) version() version { return version{rev: r.rev, value: r.value, obj: r.obj} }
+func (r record) version() version {
+	return version{rev: r.rev, value: r.value, obj: r.obj, dormant: r.dormant}
+}
 
 // state is an object as an update sees it.
 type state struct {

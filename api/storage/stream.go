@@ -44,6 +44,8 @@ type version struct {
 	rev   uint64
 	value []byte
 	obj   runtime.Object
+	// dormant is known of durable objects.
+	dormant bool
 }
 
 func (e *event) setRevision(rev uint64) error {
@@ -58,7 +60,9 @@ func (e *event) setRevision(rev uint64) error {
 }
 
 // current is the state that the event made; a deletion makes none.
-func (e *event) current() version { return version{rev: e.rev, value: e.value, obj: e.obj} }
+func (e *event) current() version {
+	return version{rev: e.rev, value: e.value, obj: e.obj, dormant: e.dormant}
+}
 
 // ringBytes bounds the encoded size of what one ring holds.
 const ringBytes = 8 << 20
