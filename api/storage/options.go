@@ -53,7 +53,8 @@ type Options struct {
 	// calls with it and make it fail.
 	Sync func(f *os.File) error
 	// FreeSpace returns the bytes that may still be written to the file system of
-	// dir. Nil asks the system. Below 64 MB the store refuses durable writes.
+	// dir. Nil asks the system. Below 64 MB the store refuses durable writes. While
+	// there is plenty it is asked ten times a second at most.
 	FreeSpace func(dir string) (uint64, error)
 }
 
@@ -80,7 +81,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Sync = fdatasync
 	}
 	if o.FreeSpace == nil {
-		o.FreeSpace = freeSpace
+		o.FreeSpace = seldom(freeSpace)
 	}
 	return o, nil
 }

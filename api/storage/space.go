@@ -2,6 +2,8 @@ package storage
 
 import (
 	"fmt"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,6 +42,33 @@ func freeSpace(dir string) (uint64, error) {
 		return 0, fmt.Errorf("look for free space in %s: %w", dir, err)
 	}
 	return uint64(fs.Bavail) * uint64(fs.Bsize), nil
+}
+
+// Of so much free space, in bytes, no disk loses enough in plentyFor for a write
+// to be in danger.
+const (
+	plenty    = 4 << 30
+	plentyFor = 100 * time.Millisecond
+)
+
+// seldom asks free once in a while as long as it says that there is plenty. The
+// directory is always the same one.
+func seldom(free func(dir string) (uint64, error)) func(dir string) (uint64, error) {
+	var mu sync.Mutex
+	var last uint64
+	var until time.Time
+	return func(dir string) (uint64, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Now().Before(until) {
+			return last, nil
+		}
+		n, err := free(dir)
+		if err == nil && n >= plenty {
+			last, until = n, time.Now().Add(plentyFor)
+		}
+		return n, err
+	}
 }
 
 // room refuses a write to the disk tier when the disk is nearly full.

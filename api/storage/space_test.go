@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -73,6 +74,29 @@ func TestFreeSpaceOfTheSystem(t *testing.T) {
 	require.Positive(t, free)
 	_, err = freeSpace("/does/not/exist")
 	require.ErrorContains(t, err, "/does/not/exist")
+}
+
+// TestFreeSpaceIsAskedSeldom: while there is plenty, and only then.
+func TestFreeSpaceIsAskedSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		left, asked := uint64(plenty), 0
+		ask := seldom(func(string) (uint64, error) { asked++; return left, nil })
+		for range 100 {
+			got, err := ask("d")
+			require.NoError(t, err)
+			require.EqualValues(t, plenty, got)
+		}
+		require.Equal(t, 1, asked)
+		left = plenty - 1
+		time.Sleep(plentyFor)
+		for range 2 {
+			got, err := ask("d")
+			require.NoError(t, err)
+			require.Equal(t, left, got)
+		}
+		require.Equal(t, 3, asked)
+	})
 }
 
 // blocks returns the bytes the files of dir really take.

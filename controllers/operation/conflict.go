@@ -37,21 +37,22 @@ type knownText struct {
 	text string
 }
 
-// put remembers the text of a file, if it is the whole of it; path need not be canonical.
-func (k *known) put(workspace, path, text, revision string) {
-	switch { // a last line's end is not part of what a reader is shown
-	case len(text) > maxKnown || !utf8.ValidString(text):
-		return
-	case replace.RevisionOf([]byte(text)) == revision:
-	case replace.RevisionOf([]byte(text+"\n")) == revision:
-		text += "\n"
-	default:
-		return
+// whole returns the text of a file of that revision if what its reader was shown, without the end of the last line,
+// is the whole of it.
+func whole(shown, revision string) (string, bool) {
+	switch {
+	case len(shown) > maxKnown || !utf8.ValidString(shown):
+		return "", false
+	case replace.RevisionOf([]byte(shown)) == revision:
+		return shown, true
+	case replace.RevisionOf([]byte(shown+"\n")) == revision:
+		return shown + "\n", true
 	}
-	path, err := engine.Canonical(path)
-	if err != nil {
-		return
-	}
+	return "", false
+}
+
+// put remembers the text of a file; the path is canonical.
+func (k *known) put(workspace, path, text string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.byKey == nil {
@@ -90,9 +91,17 @@ func (k *known) learn(op *v1alpha1.Operation, res *engine.Result, written []byte
 	ws := op.Spec.WorkspaceRef.Name
 	switch {
 	case written != nil:
-		k.put(ws, res.Path, string(written), res.Revision)
+		if len(written) <= maxKnown && utf8.Valid(written) {
+			k.put(ws, res.Path, string(written))
+		}
 	case op.Spec.Tool == v1alpha1.ToolRead && len(res.Images) == 0:
-		k.put(ws, res.Path, res.Text, res.Revision)
+		text, ok := whole(res.Text, res.Revision)
+		if !ok {
+			return
+		}
+		if path, err := engine.Canonical(res.Path); err == nil {
+			k.put(ws, path, text)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -118,10 +119,14 @@ func mustBeRegular(path string, st fs.FileInfo) error {
 	}
 }
 
+var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
 // digest hashes r and copies it to w, in pieces, so that a cancelled context ends it.
 func digest(ctx context.Context, r io.Reader, w io.Writer) (revision string, size int64, err error) {
 	h := sha256.New()
-	buf := make([]byte, 64<<10)
+	pooled := buffers.Get().(*[64 << 10]byte)
+	defer buffers.Put(pooled)
+	buf := pooled[:]
 	for {
 		if err := ctx.Err(); err != nil {
 			return "", size, err

@@ -108,7 +108,7 @@ func (p *Plan) fill(ctx context.Context, temp string) (err error) {
 	if p.Before != Missing {
 		mode = 0o600 // nobody else reads it until it has the right owner and mode
 	}
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, mode)
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode) // O_NONBLOCK: or package os tries to set it
 	if err != nil {
 		return engine.SystemError("make a temporary file beside", p.Path, err)
 	}
@@ -177,18 +177,28 @@ func (p *Plan) syncDirectories(made []string) error {
 		dirs = append(dirs, filepath.Dir(d))
 	}
 	for _, d := range dirs {
-		f, err := os.Open(d)
-		if errors.Is(err, fs.ErrPermission) {
-			continue
+		if err := syncing.sync(d, func() error { return p.syncDirectory(d) }); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("open folder: %w", err)
-		}
-		err = p.sync(f)
-		f.Close()
-		if err != nil && !errors.Is(err, unix.EINVAL) { // some file systems cannot sync a folder
-			return fmt.Errorf("sync folder: %w", err)
-		}
+	}
+	return nil
+}
+
+// syncing are the folders that are synced in this process.
+var syncing folders
+
+func (p *Plan) syncDirectory(dir string) error {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open folder: %w", err)
+	}
+	err = p.sync(f)
+	f.Close()
+	if err != nil && !errors.Is(err, unix.EINVAL) { // some file systems cannot sync a folder
+		return fmt.Errorf("sync folder: %w", err)
 	}
 	return nil
 }
