@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,9 +13,7 @@ import (
 	"strconv"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/table"
-	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -136,12 +133,19 @@ func examineTables(dir string) error {
 		return damaged(dir, badger.ManifestFilename, err)
 	}
 	var check errgroup.Group
-	check.SetLimit(max(2, runtime.GOMAXPROCS(0)))
-	for id, info := range manifest.Tables {
+	ids := make(chan uint64, len(manifest.Tables))
+	for id := range manifest.Tables {
+		ids <- id
+	}
+	close(ids)
+	for range max(2, runtime.GOMAXPROCS(0)) {
 		check.Go(func() error {
-			name := filepath.Base(table.NewFilename(id, dir))
-			if err := checkTable(filepath.Join(dir, name), info.Compression); err != nil {
-				return damaged(dir, name, err)
+			scratch := make([]byte, 0, 64<<10)
+			for id := range ids {
+				name := filepath.Base(table.NewFilename(id, dir))
+				if err := checkTable(filepath.Join(dir, name), manifest.Tables[id].Compression, &scratch); err != nil {
+					return damaged(dir, name, err)
+				}
 			}
 			return nil
 		})
@@ -169,58 +173,6 @@ func readManifest(dir string) (m badger.Manifest, err error) {
 		err = fmt.Errorf("it ends inside a record at byte %d of %d", whole, info.Size())
 	}
 	return m, err
-}
-
-// checkTable verifies every checksum of a table file. The footer comes first,
-// by our own reading: badger ends the process when its lengths are wrong.
-func checkTable(path string, compression options.CompressionType) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("badger panicked: %v", p)
-		}
-	}()
-	if err := checkFooter(path); err != nil {
-		return err
-	}
-	file, err := z.OpenMmapFile(path, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	t, err := table.OpenTable(file, table.Options{
-		BlockSize: 4 << 10, Compression: compression, ChkMode: options.OnTableRead,
-	})
-	if err != nil {
-		return err
-	}
-	return t.Close(-1)
-}
-
-// checkFooter checks that the lengths at the end of a table file lie within it:
-// ... index, its length (4 bytes), checksum, its length (4 bytes).
-func checkFooter(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	for _, part := range []string{"checksum", "index"} {
-		var length [4]byte
-		if end < 4 {
-			return fmt.Errorf("the file is too short for its %s", part)
-		}
-		if _, err := f.ReadAt(length[:], end-4); err != nil {
-			return err
-		}
-		end -= 4 + int64(binary.BigEndian.Uint32(length[:]))
-		if end < 0 {
-			return fmt.Errorf("the length of its %s is wrong", part)
-		}
-	}
-	return nil
 }
 
 // repairLog cuts the part of a log that cannot be read, after copying the file
