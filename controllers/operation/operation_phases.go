@@ -341,6 +341,9 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, o *outcome) error {
 		return fmt.Errorf("record the outcome: %w", err)
 	}
 	failpoint.Hit(failpoint.Terminal)
+	if s.op.Spec.Tool.Keyed() { // whoever waits for the answer waits for this, too, and finds it begun
+		go r.Durable(context.WithoutCancel(ctx), s.op.ResourceVersion) //nolint:errcheck // the waiter has the error, too
+	}
 	r.tell(s.op, o)
 	r.Exchange.DropOutput(uid)
 	r.Exchange.DropArguments(s.op.Spec.PayloadRef)
