@@ -108,10 +108,10 @@ func (p plan) wants(t tool) bool {
 type sources struct{ first, second source }
 
 func (s *sources) flags(flags *flag.FlagSet) {
-	flags.StringVar(&s.first.command, "server", "", "`command` that starts the server; default: the daemon of this tree")
+	flags.StringVar(&s.first.command, "server", "", "`command` that starts the server, with {port} and {state} in it; default: the daemon of this tree")
 	flags.StringVar(&s.first.url, "url", "", "MCP `address` of a server that runs, instead of --server")
 	flags.StringVar(&s.first.tokenFile, "token-file", "", "`file` that holds the Authorization header of --url or --server")
-	flags.StringVar(&s.second.command, "vs", "", "`command` that starts a second server to compare with")
+	flags.StringVar(&s.second.command, "vs", "", "`command` that starts a second server to compare with, like --server")
 	flags.StringVar(&s.second.url, "vs-url", "", "MCP `address` of a second server that runs")
 	flags.StringVar(&s.second.tokenFile, "vs-token-file", "", "`file` that holds the Authorization header of the second server")
 }

@@ -21,11 +21,11 @@ const profileEnv = "RIG_BRIDGE_PROFILE"
 // maxProfile bounds the file, in bytes: it lies in the repository.
 const maxProfile = 300_000
 
-// profile has a daemon work under the benchmark's mix and keeps its processor profile for the build, which the go
-// command takes from default.pgo beside the main package.
+// profile has a daemon work under the benchmark's mix and keeps its processor profile for hack/install and
+// hack/release. It does not lie beside the main package as default.pgo: each test would build everything twice.
 func profile(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench profile", flag.ContinueOnError)
-	out := flags.String("out", "cmd/rig-bridge/default.pgo", "`file` to write")
+	out := flags.String("out", "hack/rig-bridge.pgo", "`file` to write")
 	length := flags.Duration("time", 60*time.Second, "how long the daemon works")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -111,6 +111,9 @@ func (s *server) line(port int, state string) (string, error) {
 		}
 		line = binary + " serve --port {port} --state-dir {state}"
 	}
+	if !strings.Contains(line, "{port}") {
+		return "", fmt.Errorf("%s: the command must say where {port} goes, and where {state}, the directory for its state", line)
+	}
 	return strings.NewReplacer("{port}", strconv.Itoa(port), "{state}", state).Replace(line), nil
 }
 
