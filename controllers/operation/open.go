@@ -44,6 +44,7 @@ type opening struct {
 	thread    *v1alpha1.Thread
 	workspace *v1alpha1.Workspace
 	made      []client.Object // by this call, and nobody has been told of it
+	checkout  <-chan *project.Checkout
 }
 
 // open admits a call of workspace_open. It makes objects under names that a repetition finds again, and what it
@@ -69,6 +70,8 @@ func (r *Reconciler) open(ctx context.Context, s *scope) error {
 
 // run takes the steps in the contract's order.
 func (o *opening) run(ctx context.Context) *outcome {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // if it is refused, the checkout is of no interest
 	for _, step := range []func(context.Context) (*outcome, error){
 		o.findThread, o.resolve, o.findProject, o.makeThread, o.makeWorkspace, o.awaitReady,
 	} {
@@ -184,9 +187,17 @@ func (o *opening) makeThread(ctx context.Context) (*outcome, error) {
 		}
 		return nil, nil
 	}
+	o.look(ctx) // a new thread has no workspace whose closing must be awaited
 	o.thread = &v1alpha1.Thread{ObjectMeta: o.meta(o.r.NewID(), v1alpha1.OwnedBy(o.project)),
 		Spec: v1alpha1.ThreadSpec{ProjectRef: v1alpha1.LocalReference{Name: o.project.Name}, Cwd: o.Cwd, Title: strings.TrimSpace(o.Title)}}
 	return nil, o.make(ctx, o.thread)
+}
+
+// look begins to find out about the checkout, which goes on beside the steps that follow.
+func (o *opening) look(ctx context.Context) {
+	checkout := make(chan *project.Checkout, 1)
+	o.checkout = checkout
+	go func() { checkout <- project.State(ctx, o.found) }()
 }
 
 func (o *opening) make(ctx context.Context, obj client.Object) error {
@@ -300,9 +311,11 @@ func (o *opening) answer(ctx context.Context) *outcome {
 	env.Cwd = o.Cwd
 	found := make(chan skills.Set, 1)
 	go func() { found <- skills.Discover(env) }()
-	checkout := project.State(ctx, o.found)
+	if o.checkout == nil {
+		o.look(ctx)
+	}
 	files := skills.InstructionFiles(env)
-	set := <-found
+	set, checkout := <-found, <-o.checkout
 	definitions, more := set.Definitions()
 	contextBlock, catalogue := skills.ContextBlock(files), strings.TrimLeft(set.Block(), "\n")
 
