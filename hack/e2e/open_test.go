@@ -164,6 +164,54 @@ func TestOpenBare(t *testing.T) {
 	}
 }
 
+// TestOpenAgain opens a checkout that is left alone until the daemon needs no git for it, and then changes it.
+func TestOpenAgain(t *testing.T) {
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal("git is needed")
+	}
+	bin, dir := realDir(t), gitProject(t)
+	put(t, filepath.Join(bin, "git"), "#!/bin/sh\necho \"$@\" >>"+bin+"/asked\nexec "+real+" \"$@\"\n")
+	if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	client := daemon.Start(t, daemon.Options{Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"}}).Client()
+	open := func() (dirty bool, status int) {
+		t.Helper()
+		before := strings.Count(text(t, filepath.Join(bin, "asked")), " status ")
+		f := openAt(t, client, daemon.Args{"cwd": dir})
+		for f.Repository == nil || f.Repository.Dirty == nil { // on a machine that is busy with much else, git may need more than its time
+			f = openAt(t, client, daemon.Args{"cwd": dir})
+		}
+		return *f.Repository.Dirty, strings.Count(text(t, filepath.Join(bin, "asked")), " status ") - before
+	}
+	put(t, filepath.Join(bin, "asked"), "")
+	for _, want := range []bool{false, true} {
+		for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+			dirty, asked := open()
+			if dirty != want {
+				t.Fatalf("it is said to be dirty: %v", dirty)
+			}
+			if asked == 0 {
+				break
+			}
+			if time.Since(began) > 2*time.Minute {
+				t.Fatalf("git is asked each time:\n%s", text(t, filepath.Join(bin, "asked")))
+			}
+		}
+		put(t, filepath.Join(dir, "README.md"), "# OMED\n")
+	}
+	for _, again := range []bool{false, true} {
+		git(t, dir, "checkout", "--quiet", ".")
+		if again {
+			put(t, filepath.Join(dir, "new"), "")
+		}
+		if dirty, asked := open(); dirty != again || asked == 0 {
+			t.Errorf("it is said to be dirty: %v, git was asked %d times", dirty, asked)
+		}
+	}
+}
+
 // TestOpenInGit opens every kind of repository: which share a project, and what is told of the checkout.
 func TestOpenInGit(t *testing.T) {
 	client := daemon.Start(t, daemon.Options{}).Client()
