@@ -88,7 +88,7 @@ func (c *Calls) followThreads(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("follow the threads: %w", err)
 	}
-	if !toolscache.WaitForCacheSync(ctx.Done(), following.HasSynced) {
+	if !toolscache.WaitFor(ctx, "", following.HasSyncedChecker()) { // WaitForCacheSync looks ten times a second only
 		return fmt.Errorf("follow the threads: %w", context.Cause(ctx))
 	}
 	return nil

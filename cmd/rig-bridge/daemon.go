@@ -32,6 +32,8 @@ import (
 	"github.com/rigbridge/rigbridge/api/exchange"
 	"github.com/rigbridge/rigbridge/api/server"
 	"github.com/rigbridge/rigbridge/api/storage"
+	"github.com/rigbridge/rigbridge/api/v1alpha1"
+	"github.com/rigbridge/rigbridge/config/crd"
 	"github.com/rigbridge/rigbridge/controllers/engine"
 	"github.com/rigbridge/rigbridge/controllers/engine/bash"
 	"github.com/rigbridge/rigbridge/controllers/engine/process"
@@ -63,7 +65,7 @@ type daemon struct {
 	activity activity
 	token    *security.Token
 	env      engine.Env // the account's, without a working directory
-	programs programs
+	programs *programs
 
 	db         *storage.DB
 	api        *server.Server
@@ -86,9 +88,10 @@ type daemon struct {
 
 // start brings the daemon up. What it started before a failure it ends again.
 func start(s *settings, log logr.Logger) (_ *daemon, err error) {
-	d := &daemon{settings: s, log: log, failed: make(chan error, 4), exchange: exchange.New(), runner: runner.New(), managed: make(chan struct{})}
+	d := &daemon{settings: s, log: log, failed: make(chan error, 4), exchange: exchange.New(), runner: runner.New(), programs: newPrograms(), managed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.cancel = cancel
+	go crd.All() // the API needs them soon: they are read while the store is opened
 	defer func() {
 		if err != nil {
 			d.release()
@@ -171,6 +174,10 @@ func (d *daemon) assemble(ctx context.Context) (err error) {
 	if err := d.control(ctx, m); err != nil {
 		return err
 	}
+	// The MCP server follows threads. Asked for now, their informer is waited for with the others, and not by a clock.
+	if _, err := m.GetCache().GetInformer(ctx, &v1alpha1.Thread{}); err != nil {
+		return fmt.Errorf("follow the threads: %w", err)
+	}
 	go func() {
 		defer close(d.managed)
 		if err := m.Start(ctx); err != nil {
@@ -209,7 +216,6 @@ func (d *daemon) manager() (ctrl.Manager, error) {
 
 // control sets the reconcilers up.
 func (d *daemon) control(ctx context.Context, m ctrl.Manager) error {
-	d.programs.find(ctx, d.log)
 	d.events, d.quiet = event.NewRecorder(d.api.Client, d.log.WithName("events"))
 	if err := (&event.Reconciler{Client: m.GetClient(), Now: time.Now}).SetupWithManager(m); err != nil {
 		return fmt.Errorf("set up the event controller: %w", err)
@@ -358,6 +364,7 @@ func (d *daemon) serve(ctx context.Context) error {
 			}
 		}()
 	}
+	d.programs.find(ctx, d.log)
 	go d.returnMemory(ctx)
 	if d.settings.idleExit > 0 {
 		d.activity.change(0)

@@ -41,10 +41,11 @@ type programs struct {
 	asking sync.WaitGroup
 }
 
+func newPrograms() *programs { return &programs{known: make(chan struct{})} }
+
 // find begins to ask the login shell. When it has answered, or has had its time, PATH is set for everything that
-// this process starts.
+// this process starts. Profiles can work harder than the whole start of the daemon, so it comes after that.
 func (p *programs) find(ctx context.Context, log logr.Logger) {
-	p.known = make(chan struct{})
 	own := os.Getenv("PATH")
 	p.asking.Go(func() {
 		defer close(p.known)

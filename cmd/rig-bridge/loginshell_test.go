@@ -30,7 +30,7 @@ func asked(t *testing.T, shell, profile, text string) searchpath.Report {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var p programs
+	p := newPrograms()
 	p.find(t.Context(), logr.Discard())
 	p.asking.Wait()
 	if got := os.Getenv("PATH"); got != p.report.Path() {

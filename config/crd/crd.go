@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"strings"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -14,8 +15,16 @@ import (
 //go:embed bases/*.yaml
 var bases embed.FS
 
-// Load returns the definition of a resource by its plural name.
+// definitions are those that have been read, by plural name: a function that reads each once.
+var definitions sync.Map
+
+// Load returns the definition of a resource by its plural name. It is read once, and must not be changed.
 func Load(plural string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	one, _ := definitions.LoadOrStore(plural, sync.OnceValues(func() (*apiextensionsv1.CustomResourceDefinition, error) { return read(plural) }))
+	return one.(func() (*apiextensionsv1.CustomResourceDefinition, error))()
+}
+
+func read(plural string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	b, err := bases.ReadFile("bases/rigbridge.dev_" + plural + ".yaml")
 	if err != nil {
 		return nil, fmt.Errorf("no definition of %s: %w", plural, err)
@@ -27,7 +36,7 @@ func Load(plural string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// All returns the definitions of all resources.
+// All returns the definitions of all resources. They must not be changed.
 func All() (all []*apiextensionsv1.CustomResourceDefinition, err error) {
 	entries, err := bases.ReadDir("bases")
 	if err != nil {
