@@ -1,6 +1,7 @@
 package project
 
 import (
+	"context"
 	"errors"
 	"hash/maphash"
 	"runtime"
@@ -70,8 +71,8 @@ const (
 	maxWorkers = 8
 )
 
-// hold says whether all files are as they were.
-func (m *marks) hold() bool {
+// hold says whether all files are as they were. It is false if there is no time to find out.
+func (m *marks) hold(ctx context.Context) bool {
 	dir, done, err := m.open()
 	if err != nil {
 		return false
@@ -81,6 +82,10 @@ func (m *marks) hold() bool {
 	var changed atomic.Bool
 	work := func() {
 		for !changed.Load() {
+			if ctx.Err() != nil {
+				changed.Store(true)
+				return
+			}
 			from := int(next.Add(portion)) - portion
 			if from >= len(m.paths) {
 				return

@@ -59,8 +59,10 @@ func (m *memory) state(ctx context.Context, p Project) *Checkout {
 	if !p.Git {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, stateWait)
+	defer cancel()
 	top := Discover(p.Root).Root // p.Root may be a directory in the checkout
-	c := m.recall(top)
+	c := m.recall(ctx, top)
 	if c == nil {
 		c = m.ask(ctx, top, p.Root)
 	}
@@ -69,18 +71,18 @@ func (m *memory) state(ctx context.Context, p Project) *Checkout {
 }
 
 // recall returns what git said if it would say the same now.
-func (m *memory) recall(top string) *Checkout {
+func (m *memory) recall(ctx context.Context, top string) *Checkout {
 	m.mu.Lock()
 	s := m.of[top]
 	m.mu.Unlock()
 	if s == nil {
 		return nil
 	}
-	same := s.own.hold() && s.tree.hold()
+	same := s.own.hold(ctx) && s.tree.hold(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !same {
-		if m.of[top] == s {
+		if m.of[top] == s && ctx.Err() == nil {
 			m.forget(top)
 		}
 		return nil

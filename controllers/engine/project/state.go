@@ -15,6 +15,8 @@ import (
 // stateWait is how long git may take to tell the state of a checkout.
 const stateWait = 2 * time.Second
 
+const tooSlow = "git did not answer within 2 seconds, so it is not known whether the checkout is dirty"
+
 // Checkout is the state of a git checkout.
 type Checkout struct {
 	// Root is its top directory.
@@ -42,6 +44,10 @@ func ask(ctx context.Context, dir string) *Checkout {
 	if err == nil {
 		err = cmd.Start()
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		c.Note = tooSlow
+		return c
+	}
 	if err != nil {
 		c.Note = "git could not be started, so the state of the checkout is not known"
 		return c
@@ -55,7 +61,7 @@ func ask(ctx context.Context, dir string) *Checkout {
 	switch {
 	case complete && (werr == nil || changed): // git was ended after the first change
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		c.Note = "git did not answer within 2 seconds, so it is not known whether the checkout is dirty"
+		c.Note = tooSlow
 		c.Dirty = nil
 	case werr != nil:
 		c.Note = "git could not tell the state of the checkout"

@@ -112,6 +112,9 @@ func (s *survey) run(ctx context.Context, settle time.Duration, most int) (*mark
 		return nil, errMore
 	}
 	still := s.began.Add(-settle)
+	if !s.newest.before(still) {
+		return nil, errUnsettled
+	}
 	for _, step := range []func(context.Context, time.Time) error{s.branch, s.configuration, s.files, s.directories} {
 		if err := step(ctx, still); err != nil {
 			return nil, err
@@ -122,7 +125,7 @@ func (s *survey) run(ctx context.Context, settle time.Duration, most int) (*mark
 	if passed := time.Since(s.began) - time.Now().Round(0).Sub(s.began.Round(0)); passed.Abs() > settle/2 {
 		return nil, errUnsettled
 	}
-	if !s.newest.before(still) || !s.own.hold() {
+	if !s.newest.before(still) || !s.own.hold(ctx) {
 		return nil, errUnsettled
 	}
 	return s.tree, nil
