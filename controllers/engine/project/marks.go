@@ -30,8 +30,6 @@ type stamp struct {
 	mtime, ctime int64
 }
 
-func (s stamp) is(mode uint32) bool { return s.mode&unix.S_IFMT == mode }
-
 // before says whether the file was last changed in any way before a time.
 func (s stamp) before(t time.Time) bool { return max(s.mtime, s.ctime) < t.UnixNano() }
 
