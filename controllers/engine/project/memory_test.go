@@ -416,6 +416,7 @@ func TestAskedEachTime(t *testing.T) {
 			c.git("branch", "other")
 			c.git("symbolic-ref", "refs/heads/main", "refs/heads/other")
 		}, func(c *checkout) { c.put("a.txt", "ONE\n"); c.git("commit", "-qam", "second"); c.put("new", "") }, errMore},
+		"attributes of a commit": {func(c *checkout) { c.git("config", "attr.tree", "main") }, func(c *checkout) { c.put("new", "") }, errMore},
 		"excludesFile that is not there": {func(c *checkout) {
 			c.git("config", "core.excludesFile", c.path("build/own"))
 		}, func(c *checkout) { c.put("new", "") }, errMore},

@@ -38,7 +38,7 @@ var (
 func newSurvey(top string) *survey {
 	s := &survey{top: top, began: time.Now()}
 	var ok bool
-	if s.dir, s.common, ok = gitDirs(filepath.Join(top, ".git")); !ok {
+	if s.dir, s.common, ok = gitDirs(filepath.Join(top, ".git")); !ok || os.Getenv("GIT_ATTR_SOURCE") != "" {
 		s.err = errMore
 		return s
 	}
@@ -174,7 +174,7 @@ func (s *survey) configuration(ctx context.Context, _ time.Time) error {
 			more = append(more, inside(s.top, path))
 		}
 		switch section, _, _ := strings.Cut(key, "."); {
-		case section == "include", section == "includeif", key == "core.worktree",
+		case section == "include", section == "includeif", key == "core.worktree", key == "attr.tree",
 			section == "extensions" && !slices.Contains(plainExtensions, key):
 			return errMore
 		case key == "core.excludesfile", key == "core.attributesfile":
