@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"regexp"
@@ -53,7 +52,7 @@ func embedded() (map[string]*file, error) {
 	return files, nil
 }
 
-// contentType is by the ending; the machine's own table may say anything of scripts.
+// contentType is by the ending; the machine's own table takes long to read and may say anything of scripts.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".js", ".mjs":
@@ -68,9 +67,8 @@ func contentType(name string) string {
 		return "application/json"
 	case ".woff2":
 		return "font/woff2"
-	}
-	if t := mime.TypeByExtension(path.Ext(name)); t != "" {
-		return t
+	case ".txt":
+		return "text/plain; charset=utf-8"
 	}
 	return "application/octet-stream"
 }

@@ -60,6 +60,9 @@ func TestAssetsAreCachedByName(t *testing.T) {
 		if resp.StatusCode != 200 || body != string(f.body) || resp.Header.Get("ETag") != f.etag {
 			t.Errorf("%s: %d, ETag %q", path, resp.StatusCode, resp.Header.Get("ETag"))
 		}
+		if kind := resp.Header.Get("Content-Type"); kind == "" || strings.HasPrefix(kind, "application/octet-stream") {
+			t.Errorf("%s has no type of its own: %q", path, kind)
+		}
 		want := "no-cache"
 		if f.immutable {
 			want = "public, max-age=31536000, immutable"

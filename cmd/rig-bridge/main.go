@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rigbridge/rigbridge/cmd/rig-bridge/startgc"
 )
 
 // version is set by the release build; otherwise the module's own version is used.
@@ -35,6 +37,11 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       buildVersion(),
+		PersistentPreRun: func(c *cobra.Command, _ []string) {
+			if c.Name() != "serve" { // which ends its start itself
+				startgc.End()
+			}
+		},
 	}
 	c.AddCommand(serveCommand(), stdioCommand(), serviceCommand(), tunnelCommand(), versionCommand())
 	return c
