@@ -32,6 +32,11 @@ func (d *daemon) returnMemory(ctx context.Context) {
 		}
 		if rest := d.activity.restingSince(); rest != last && time.Since(rest) >= quietFor {
 			debug.FreeOSMemory()
+			if last.IsZero() {
+				if err := leavePages(); err != nil {
+					d.log.V(1).Info("The pages of the start stay", "err", err.Error())
+				}
+			}
 			last = rest
 		}
 	}
