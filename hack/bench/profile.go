@@ -21,8 +21,8 @@ const profileEnv = "RIG_BRIDGE_PROFILE"
 // maxProfile bounds the file, in bytes: it lies in the repository.
 const maxProfile = 300_000
 
-// profile has a daemon work under the benchmark's mix and keeps its processor profile for hack/install and
-// hack/release. It does not lie beside the main package as default.pgo: each test would build everything twice.
+// profile has a daemon work under the benchmark's mix and keeps its processor profile for hack/release. It
+// does not lie beside the main package as default.pgo: every other build would compile all dependencies once more.
 func profile(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench profile", flag.ContinueOnError)
 	out := flags.String("out", "hack/rig-bridge.pgo", "`file` to write")
