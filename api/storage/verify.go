@@ -90,7 +90,7 @@ func cutLast(b []byte) (rest, part []byte) {
 // sums says whether sum is the checksum of data as badger's builder writes it: the message pb.Checksum with the
 // algorithm CRC-32C, which is its default and so left out, and the sum as field 2.
 func sums(data, sum []byte) bool {
-	const field2 = 2<<3 | 0
+	const field2 = 2 << 3 // of wire type 0, a varint
 	if len(sum) == 0 || sum[0] != field2 {
 		return false
 	}
