@@ -88,13 +88,13 @@ type plan struct {
 	cell       time.Duration // of one tool at one number of callers
 	turns      int           // a cell is cut into so many turns, in which the servers and the limit take their places
 	starts     int
-	settle     time.Duration // before memory is looked at
+	settle     time.Duration // before memory is looked at: twice the three seconds after which the daemon counts as idle
 	files, git int           // in the trees that are searched and opened
 	only       []string
 }
 
 var (
-	full = plan{callers: []int{1, 8, 64}, cell: 3 * time.Second, turns: 3, starts: 5, settle: 3 * time.Second, files: 20_000, git: 10_000}
+	full = plan{callers: []int{1, 8, 64}, cell: 3 * time.Second, turns: 3, starts: 5, settle: 7 * time.Second, files: 20_000, git: 10_000}
 	// A turn makes one call of each caller at least.
 	short = plan{callers: []int{1, 8, 64}, cell: 20 * time.Millisecond, turns: 1, starts: 1, files: 300, git: 100}
 )
