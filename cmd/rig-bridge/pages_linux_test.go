@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // programPages is how much of the program's file is in this process's memory, in KB.
@@ -48,4 +51,33 @@ func TestPagesOfTheStartAreLeft(t *testing.T) {
 	}
 	_, c := running(t, &settings{})
 	open(t, c, t.TempDir())
+}
+
+// TestChangedPagesStay: what the process has changed of a mapping before it was made read-only is not in the file.
+func TestChangedPagesStay(t *testing.T) {
+	const size = 1 << 16
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(b) //nolint:errcheck // the test is over
+	b[size/2] = 7
+	if err := unix.Mprotect(b, unix.PROT_READ); err != nil {
+		t.Fatal(err)
+	}
+	if err := leaveFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if b[size/2] != 7 {
+		t.Error("a page that the process had changed was read again from the file")
+	}
 }
