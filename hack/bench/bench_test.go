@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -82,7 +83,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.close()
-	whole := tool{bounds: []bound{boundHTTP, boundFlush, boundFile, boundRun}, process: shell("yes | head -c 100000")}
+	whole := tool{bounds: []bound{boundHTTP, boundFlush, boundFile, boundSwap, boundRun}, process: shell("yes | head -c 100000")}
 	for range 2 {
 		if s := load(t.Context(), 2, 0, m.shooter(whole, exchanged{3000, 70_000})); s.failed > 0 || len(s.latencies) != 2 {
 			t.Errorf("%d measured, %d failed: %s", len(s.latencies), s.failed, s.firstErr)
@@ -93,6 +94,9 @@ func TestLimits(t *testing.T) {
 	}
 	if info, err := m.flush[0].Stat(); err != nil || info.Size() != 4*512 {
 		t.Errorf("flushed: %v, %v", info, err)
+	}
+	if b, err := os.ReadFile(filepath.Join(m.dir, "swap-1")); err != nil || len(b) != kilobyte {
+		t.Errorf("swapped in: %d bytes, %v", len(b), err)
 	}
 	limit := row{P50MS: 2}
 	if r := (row{P50MS: 5, Calls: 1}).against(limit, changing); r.OverMS != 3 || r.Ratio != 2.5 || r.Limit != "http echo + fdatasync pair + file fsync" {

@@ -24,6 +24,7 @@ const (
 	boundHTTP  bound = "http echo"      // a round trip with bodies of the size of the tool's own
 	boundFlush bound = "fdatasync pair" // one durable intent, one durable outcome
 	boundFile  bound = "file fsync"     // the changed file
+	boundSwap  bound = "file swap"      // the changed file beside the old one, renamed over it, and its folder synced
 	boundRun   bound = "process"        // the command, or rg or fd in the place of grep and find
 )
 
@@ -32,6 +33,7 @@ var standards = []tool{
 	{name: "http echo", bounds: []bound{boundHTTP}},
 	{name: "fdatasync pair", bounds: []bound{boundFlush}},
 	{name: "file fsync", bounds: []bound{boundFile}},
+	{name: "pair and swap", bounds: []bound{boundFlush, boundSwap}}, // the least that an atomic change takes
 	{name: "bash -c true", bounds: []bound{boundRun}, process: shell("true")},
 }
 
@@ -107,6 +109,9 @@ func (m *machine) step(ctx context.Context, t tool, b bound, size exchanged, cal
 		m.made[caller]++
 		path := filepath.Join(m.dir, fmt.Sprintf("file-%d-%d", caller, m.made[caller]))
 		return func() error { return writeSynced(path, make([]byte, kilobyte)) }, nil
+	case boundSwap:
+		path := filepath.Join(m.dir, fmt.Sprintf("swap-%d", caller))
+		return func() error { return swapSynced(path, make([]byte, kilobyte)) }, nil
 	case boundRun:
 		cmd := t.process(ctx)
 		return func() error { return drained(cmd) }, nil
@@ -135,6 +140,20 @@ func writeSynced(path string, content []byte) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+func swapSynced(path string, content []byte) error {
+	if err := writeSynced(path+".new", content); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // shell is a command line, run by bash as the tool runs it.
