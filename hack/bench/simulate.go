@@ -84,7 +84,7 @@ func simulate(ctx context.Context, args []string) error {
 	flags.Int64Var(&sim.operations, "operations", 500_000, "calls of the day")
 	minutes := flags.Float64("minutes", 10, "how long the day takes, if the machine can keep up; 0 is as fast as it can")
 	flags.DurationVar(&sim.prune, "prune", 2*time.Hour, "simulated `time` after which receipts are pruned, again and again; 0 keeps all of them to the end")
-	flags.DurationVar(&sim.settle, "settle", 5*time.Second, "`time` of peace before and after the day")
+	flags.DurationVar(&sim.settle, "settle", full.settle, "`time` of peace before and after the day")
 	flags.StringVar(&sim.plots, "plots", "", "`directory` for plots")
 	asJSON := flags.Bool("json", false, "print JSON")
 	if err := flags.Parse(args); err != nil {
