@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 
@@ -31,8 +30,7 @@ type indexMark struct {
 }
 
 func (m indexMark) encode() []byte {
-	body := fmt.Sprintf("limit %d\nsince %d\n", m.Limit, m.Since)
-	return fmt.Appendf(nil, "%ssum %08x\n", body, crc32.ChecksumIEEE([]byte(body)))
+	return summed(fmt.Appendf(nil, "limit %d\nsince %d\n", m.Limit, m.Since))
 }
 
 // readIndexMark returns the mark of the index; ok is false if there is none that can be trusted.

@@ -30,8 +30,12 @@ type mark struct {
 }
 
 func (m mark) encode() []byte {
-	body := fmt.Sprintf("limit %d\nfloor %d\nclean %t\n", m.Limit, m.Floor, m.Clean)
-	return fmt.Appendf(nil, "%ssum %08x\n", body, crc32.ChecksumIEEE([]byte(body)))
+	return summed(fmt.Appendf(nil, "limit %d\nfloor %d\nclean %t\n", m.Limit, m.Floor, m.Clean))
+}
+
+// summed appends a line with the checksum of what stands before it.
+func summed(body []byte) []byte {
+	return fmt.Appendf(body, "sum %08x\n", crc32.ChecksumIEEE(body))
 }
 
 var errBadMark = errors.New("the revision mark is damaged")

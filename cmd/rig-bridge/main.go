@@ -39,7 +39,7 @@ func command() *cobra.Command {
 		Version:       buildVersion(),
 		PersistentPreRun: func(c *cobra.Command, _ []string) {
 			if c.Name() != "serve" { // which ends its start itself
-				startgc.End()
+				startgc.End(100) // the runtime's own
 			}
 		},
 	}

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
-	"os"
 	"runtime/debug"
 	"time"
+
+	"github.com/rigbridge/rigbridge/cmd/rig-bridge/startgc"
 )
 
 const (
@@ -18,9 +19,7 @@ const (
 // returnMemory gives the memory that the heap does not use back to the system whenever the daemon has come to rest,
 // after its start too. It ends with ctx.
 func (d *daemon) returnMemory(ctx context.Context) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	startgc.End(gcPercent)
 	d.activity.change(0) // the start was work
 	tick := time.NewTicker(quietFor)
 	defer tick.Stop()

@@ -16,8 +16,8 @@ const percent = 800
 
 func init() { set(percent) }
 
-// End goes back to the usual pace. The variable GOGC stands above both.
-func End() { set(100) }
+// End sets the pace for the time after the start (see debug.SetGCPercent). The variable GOGC stands above both.
+func End(percent int) { set(percent) }
 
 func set(percent int) {
 	if os.Getenv("GOGC") == "" {

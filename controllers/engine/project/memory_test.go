@@ -39,6 +39,21 @@ func newCheckout(t *testing.T) *checkout {
 	return c
 }
 
+// branchOff commits a change on a branch other, and returns to main.
+func (c *checkout) branchOff() {
+	c.git("checkout", "-qb", "other")
+	c.put("a.txt", "ONE\n")
+	c.git("commit", "-qam", "second")
+	c.git("checkout", "-q", "main")
+}
+
+// diverge commits different changes of the same line on a branch other and on main.
+func (c *checkout) diverge() {
+	c.branchOff()
+	c.put("a.txt", "EIN\n")
+	c.git("commit", "-qam", "third")
+}
+
 // home is the account's directory, without any configuration.
 var home string
 
@@ -259,12 +274,7 @@ var changes = []struct {
 	}, change: func(c *checkout) { c.git("update-ref", "refs/heads/main", "HEAD~1") }, dirty: dirty},
 	{name: "references packed", change: func(c *checkout) { c.git("pack-refs", "--all", "--prune") }},
 	{name: "all packed", change: func(c *checkout) { c.git("gc", "-q") }},
-	{name: "replaced commit", prepare: func(c *checkout) {
-		c.git("checkout", "-qb", "other")
-		c.put("a.txt", "ONE\n")
-		c.git("commit", "-qam", "second")
-		c.git("checkout", "-q", "main")
-	}, change: func(c *checkout) { c.git("replace", "main", "other") }, dirty: dirty},
+	{name: "replaced commit", prepare: (*checkout).branchOff, change: func(c *checkout) { c.git("replace", "main", "other") }, dirty: dirty},
 	{name: "assumed unchanged", prepare: func(c *checkout) { c.put("a.txt", "ONE\n") }, change: func(c *checkout) { c.git("update-index", "--assume-unchanged", "a.txt") }},
 	{name: "assumed unchanged, changed", prepare: func(c *checkout) { c.git("update-index", "--assume-unchanged", "a.txt") }, change: func(c *checkout) { c.put("a.txt", "ONE\n") }},
 	{name: "skipped", prepare: func(c *checkout) { c.remove("a.txt") }, change: func(c *checkout) { c.git("update-index", "--skip-worktree", "a.txt") }},
@@ -276,25 +286,13 @@ var changes = []struct {
 	{name: "index version 4", prepare: func(c *checkout) { c.git("update-index", "--index-version", "4") }, change: func(c *checkout) { c.put("dir/b.txt", "TWO\n") }, dirty: dirty},
 	{name: "untracked cache", prepare: func(c *checkout) { c.git("update-index", "--force-untracked-cache"); c.git("status") },
 		change: func(c *checkout) { c.put("dir/new", "") }, dirty: dirty},
-	{name: "conflict", prepare: func(c *checkout) {
-		c.git("checkout", "-qb", "other")
-		c.put("a.txt", "ONE\n")
-		c.git("commit", "-qam", "second")
-		c.git("checkout", "-q", "main")
-		c.put("a.txt", "EIN\n")
-		c.git("commit", "-qam", "third")
-	}, change: func(c *checkout) {
+	{name: "conflict", prepare: (*checkout).diverge, change: func(c *checkout) {
 		if err := exec.Command("git", "-C", c.dir, "merge", "-q", "other").Run(); err == nil {
 			c.t.Fatal("the merge has no conflict")
 		}
 	}, dirty: dirty},
 	{name: "conflict resolved", prepare: func(c *checkout) {
-		c.git("checkout", "-qb", "other")
-		c.put("a.txt", "ONE\n")
-		c.git("commit", "-qam", "second")
-		c.git("checkout", "-q", "main")
-		c.put("a.txt", "EIN\n")
-		c.git("commit", "-qam", "third")
+		c.diverge()
 		_ = exec.Command("git", "-C", c.dir, "merge", "-q", "other").Run() // fails, that is its purpose
 	}, change: func(c *checkout) { c.put("a.txt", "EIN\n"); c.git("commit", "-qam", "merged") }},
 	{name: "nested repository", change: func(c *checkout) { c.git("init", "-q", "empty/below") }, dirty: dirty},

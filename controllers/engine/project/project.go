@@ -38,6 +38,7 @@ func Discover(cwd string) Project {
 	}
 }
 
+// commonDir returns the directory, without links, that a checkout with this .git entry shares with its worktrees.
 func commonDir(dotGit string) (string, bool) {
 	_, common, ok := gitDirs(dotGit)
 	if !ok {

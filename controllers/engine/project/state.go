@@ -34,10 +34,10 @@ type Checkout struct {
 // State tells the state of a checkout. It returns nil if the project has no working tree.
 func State(ctx context.Context, p Project) *Checkout { return shared.state(ctx, p) }
 
-// ask has git look at the checkout that a directory belongs to.
+// ask has git look at the checkout that a directory belongs to. The caller's deadline is stateWait.
 func ask(ctx context.Context, dir string) *Checkout {
 	c := &Checkout{Root: dir}
-	ctx, cancel := context.WithTimeout(ctx, stateWait)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := gitCommand(ctx, dir, "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "--no-renames", "--untracked-files=normal", "-z")
 	out, err := cmd.StdoutPipe()

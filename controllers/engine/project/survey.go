@@ -36,28 +36,27 @@ var (
 )
 
 func newSurvey(top string) *survey {
-	s := &survey{top: top, began: time.Now()}
+	s := &survey{top: top, began: time.Now(), own: &marks{}}
 	var ok bool
 	if s.dir, s.common, ok = gitDirs(filepath.Join(top, ".git")); !ok || os.Getenv("GIT_ATTR_SOURCE") != "" {
 		s.err = errMore
 		return s
 	}
-	s.own, s.err = s.markOwn(s.ownFiles())
+	s.err = s.markOwn(s.ownFiles())
 	return s
 }
 
-// markOwn follows links, as git does where it looks for files of its own.
-func (s *survey) markOwn(paths []string) (*marks, error) {
-	m := &marks{}
+// markOwn adds files of git's. It follows links, as git does where it looks for them.
+func (s *survey) markOwn(paths []string) error {
 	for _, path := range paths {
 		st, err := stampAt(unix.AT_FDCWD, path, 0)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.newest = stamp{mtime: max(s.newest.mtime, st.mtime), ctime: max(s.newest.ctime, st.ctime)}
-		m.add(path, st)
+		s.own.add(path, st)
 	}
-	return m, nil
+	return nil
 }
 
 // ownFiles lists the places of git's files and configuration, whether there is something or not.
@@ -189,12 +188,7 @@ func (s *survey) configuration(ctx context.Context, _ time.Time) error {
 			}
 		}
 	}
-	m, err := s.markOwn(more)
-	if err != nil {
-		return err
-	}
-	s.own.paths, s.own.sums = append(s.own.paths, m.paths...), append(s.own.sums, m.sums...)
-	return nil
+	return s.markOwn(more)
 }
 
 // files marks what is tracked.
